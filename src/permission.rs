@@ -1,0 +1,157 @@
+//! What may run: a request is judged, and only a judgement makes a [`Grant`].
+//!
+//! `exec` and `fs` spend grants and nothing else runs a program or touches the person's files.
+//! The grant holds the exact bytes, folder, environment and box that were judged: the text that
+//! was judged is the text that runs. Not here: running (`exec`), asking a person (`session`).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::config::{Approvals, Mode};
+use crate::ids::{Digest, SessionId};
+use crate::store::item::{Allowed, AskBody, Scope};
+
+/// What a tool wants to do, in full.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The tool's name, as in `spec/tools`.
+    pub tool: String,
+    pub action: Action,
+    /// The session's folder: rules are bound to it, relative paths resolve against it.
+    pub cwd: PathBuf,
+}
+
+/// The effect of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Reads files or folders (absolute, links not yet resolved).
+    Read { paths: Vec<PathBuf> },
+    /// Changes one file (absolute). `digest` is of the bytes that will be there.
+    Write { path: PathBuf, digest: Digest, diff: String },
+    Execute(Command),
+    /// Touches nothing but the session: plan, questions.
+    Interact,
+}
+
+/// A shell command, verbatim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    pub text: String,
+    pub timeout: Duration,
+    /// What the run is for: watch commands are boxed with a read-only disk in every mode.
+    pub purpose: Purpose,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    Tool,
+    Monitor,
+}
+
+/// On whose word the session runs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// Someone at this computer: a terminal, an editor.
+    Local,
+    /// A linked instance, under the grant of its token.
+    Remote { instance: String, grant: String },
+}
+
+/// What is true at the moment of judging. Made anew for every judgement from the live config.
+#[derive(Clone, Debug)]
+pub struct Context {
+    pub session: SessionId,
+    pub origin: Origin,
+    /// min(session mode, `max_mode` now).
+    pub mode: Mode,
+    /// Folders that count as inside, canonical.
+    pub roots: Vec<PathBuf>,
+    /// Whether anybody can be asked.
+    pub attended: Attended,
+    pub approvals: Approvals,
+    pub sudo: crate::config::Sudo,
+    /// Paths of the protected list that the person released (local sessions only).
+    pub released: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attended {
+    /// A person can answer now or later.
+    Person,
+    /// A scheduled run: a person may answer within its wait; sudo and floor doubts are refused.
+    Scheduled,
+    /// Nobody: what would ask is refused (monitor).
+    Nobody,
+}
+
+/// The engine: the spec's floor and tables, the machine's facts (box, programs), the rules.
+#[derive(Clone, Debug)]
+pub struct Engine {}
+
+/// What a judgement says.
+#[derive(Debug)]
+pub enum Verdict {
+    Allow(Grant),
+    Ask(Box<Pending>),
+    Refuse(Refusal),
+}
+
+/// A refusal, in words for the model and the person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// `floor`, `protected`, `rule`, `mode`, `outside`, `unattended`, `unreadable`.
+    pub layer: &'static str,
+    pub segment: Option<String>,
+    pub text: String,
+}
+
+/// A judgement that needs the person's word. Holds what was judged; only [`Pending::allowed`]
+/// turns it into a grant.
+#[derive(Debug)]
+pub struct Pending {
+    /// As it is stored and shown; `ask`, `call` and `wait_ms` are the session's to fill.
+    pub body: AskBody,
+    grant: Grant,
+}
+
+impl Pending {
+    /// The person said yes to exactly this. A rule is made where the scope is wider than once.
+    pub fn allowed(self, _scope: Scope) -> (Grant, Option<Rule>) {
+        todo!()
+    }
+}
+
+/// Permission to do one thing, once. Only this module makes one.
+#[derive(Debug)]
+pub struct Grant {
+    request: Request,
+    digest: Digest,
+    allowed: Allowed,
+}
+
+impl Grant {
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+    /// What let it through, in words.
+    pub fn decision(&self) -> &Allowed {
+        &self.allowed
+    }
+}
+
+/// A stored or session yes (or no), bound to a folder, an origin and the command it came from.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Rule {
+    pub id: String,
+    pub data: serde_json::Value,
+}
+
+impl Engine {
+    /// Judges a request. Pure but for looking up programs and resolving links.
+    pub fn judge(&self, _request: &Request, _context: &Context, _rules: &[Rule]) -> Verdict {
+        todo!()
+    }
+}

@@ -1,0 +1,266 @@
+//! Items: the facts a session's journal is made of.
+//!
+//! The journal is the session: the model's history, a replay, the transcript at an instance and
+//! the page are projections of these rows. An item is committed before anyone outside hears of
+//! it; only streamed text (`Message`, `Thought`, `Output`) may run 250 ms ahead of the disk.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ids::{AskId, CallId, Digest, Position, Seq};
+
+/// One numbered fact of one session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Item {
+    pub seq: Seq,
+    /// The turn it belongs to, counted from 1; 0 outside of turns.
+    pub turn: u32,
+    /// When it was made, milliseconds since the epoch.
+    pub time: i64,
+    pub body: Body,
+}
+
+impl Item {
+    /// Where this item ends so far: its number and the bytes of its streamed text.
+    pub fn position(&self) -> Position {
+        let at = match &self.body {
+            Body::Message { text } | Body::Thought { text } | Body::Output { text, .. } => {
+                text.len() as u64
+            }
+            _ => 0,
+        };
+        Position { seq: self.seq, at }
+    }
+}
+
+/// Who made a prompt (link.md; `machine` is a job that ended).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    Person,
+    Machine,
+    Scheduled,
+}
+
+/// One part of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    Text { text: String },
+    /// A file the person attached, by address.
+    Link { uri: String, name: String },
+    /// An image, base64.
+    Image { mime: String, data: String },
+}
+
+/// How a turn ended. The wire's stop reasons, decided before anything is torn down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    EndTurn,
+    MaxTokens,
+    MaxTurnRequests,
+    Refusal,
+    Cancelled,
+    /// The turn could not go on; `reason` of the item says why, in words.
+    Failed,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStatus {
+    Ok,
+    /// It ran and failed, or could not run; the text says so to the model.
+    Failed,
+    /// Not run: refused by the person, the rules or the mode, or nobody answered.
+    Refused,
+    /// Ended by Stop.
+    Cancelled,
+    /// It was running when the computer or the daemon stopped; whether it finished is not known.
+    Unknown,
+}
+
+/// What let a call run, as words a person reads ("plain read", "you allowed cargo test on 12 Nov").
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allowed {
+    /// `read`, `mode`, `rule`, `session`, `once`, `interact`.
+    pub source: String,
+    pub text: String,
+    /// `read`, `roots`, `open`, or empty where nothing is executed.
+    #[serde(default)]
+    pub r#box: String,
+}
+
+/// How an ask ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Settled {
+    Allowed,
+    Refused,
+    /// Nobody answered in time: counts as a no to that one call.
+    Expired,
+    Cancelled,
+    /// What was judged is not what would run any more; it is asked anew if still wanted.
+    Gone,
+}
+
+/// For how long a yes counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    Once,
+    Session,
+    Always,
+}
+
+/// A question to the person, as it is stored and said over the link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AskBody {
+    pub ask: AskId,
+    pub call: CallId,
+    /// What was judged: program bytes, folder, environment, box.
+    pub digest: Digest,
+    /// `execute`, `write`, `read`, `question`, `plan`.
+    pub kind: String,
+    /// The exact bytes that would run, or the path.
+    pub command: String,
+    pub cwd: String,
+    /// Why it asks, in one sentence.
+    pub reason: String,
+    /// The part of `command` that made it ask, verbatim, when there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<String>,
+    /// `read`, `roots`, `open`.
+    pub r#box: String,
+    /// What "always" would cover, in words, and the widest command it would let through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covers: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub widest: Option<String>,
+    /// The yeses that would count, narrowest first.
+    pub scopes: Vec<Scope>,
+    /// Resolved programs and set variables, for the person who wants to know all.
+    #[serde(default)]
+    pub programs: Vec<String>,
+    #[serde(default)]
+    pub variables: Vec<String>,
+    /// Unified diff of a write, bounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// Milliseconds it waits, counted from when the instance acknowledged it; none: no deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+}
+
+/// Tokens of one model request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens {
+    pub input: u64,
+    pub cached_input: u64,
+    pub output: u64,
+}
+
+/// What an item says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Body {
+    /// A prompt opens a turn.
+    Prompt {
+        key: String,
+        source: Source,
+        parts: Vec<Part>,
+        /// A note for the model about what changed since the last prompt (context.md §10).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+        /// `{ schedule, run }` of a scheduled run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<Value>,
+    },
+    /// A model request begins; the items up to its `Sampled` are its answer.
+    Step { model: String },
+    /// Streamed text of the assistant.
+    Message { text: String },
+    /// Streamed reasoning.
+    Thought { text: String },
+    /// A tool call as the model made it.
+    Call {
+        call: CallId,
+        /// The id the model's server gave, sent back with the result.
+        model_call: String,
+        tool: String,
+        /// The arguments, verbatim, also when they are not JSON.
+        args: String,
+        title: String,
+        /// `shell`, `edit`, `read`, `search`, `web`, `task`, `plan`, `hidden`, `tool`.
+        block: String,
+        #[serde(default)]
+        locations: Vec<String>,
+    },
+    /// The model's answer is complete.
+    Sampled {
+        tokens: Tokens,
+        /// `stop`, `tool_calls`, `length`, `content_filter`.
+        finish: String,
+        ms: u64,
+    },
+    Ask(AskBody),
+    /// An ask's only end. Stored in one transaction with the rule it made and its audit line.
+    Answered {
+        ask: AskId,
+        how: Settled,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scope: Option<Scope>,
+        /// Who and where, in words: `you, on this computer`, `ana, on the page`.
+        by: String,
+        /// The person's words for the agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    },
+    /// Intent before act: committed and flushed before anything runs.
+    Started {
+        call: CallId,
+        digest: Digest,
+        allowed: Allowed,
+    },
+    /// Output of a running command, bounded; the rest is in the spill file.
+    Output { call: CallId, text: String },
+    /// A call's only end.
+    Result {
+        call: CallId,
+        status: CallStatus,
+        /// Exactly what the model reads.
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        diff: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit: Option<i32>,
+        /// Bytes of output in all; the whole is in `spill` when it is longer than what is here.
+        #[serde(default)]
+        bytes: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spill: Option<String>,
+        ms: u64,
+    },
+    /// The plan as it now is (plan.json of the spec).
+    Plan { plan: Value },
+    Mode { mode: String, by: String },
+    Model { model: String },
+    Level { level: String },
+    Title { title: String },
+    /// Something the person should know, in words.
+    Notice { text: String },
+    /// A turn's only end.
+    TurnEnd {
+        stop: Stop,
+        /// In words, where the stop reason alone does not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        tokens: Tokens,
+        /// `{ schedule, run, status, reply }` of a scheduled run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<Value>,
+    },
+}
