@@ -159,7 +159,10 @@ mod tests {
             Cow::Borrowed(t) if t == lines
         ));
         let wide = "ä".repeat(40_000);
-        assert!(matches!(middle_out(&wide, OUTPUT, "000a"), Cow::Borrowed(_)));
+        assert!(matches!(
+            middle_out(&wide, OUTPUT, "000a"),
+            Cow::Borrowed(_)
+        ));
         assert_eq!(middle_out("", OUTPUT, "1"), "");
     }
 

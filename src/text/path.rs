@@ -17,7 +17,9 @@ pub fn tilde(path: &Path, home: Option<&Path>) -> String {
 pub fn expand(text: &str, home: Option<&Path>) -> PathBuf {
     let path = match (text.strip_prefix('~'), home) {
         (Some(""), Some(home)) => home.to_owned(),
-        (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
+        (Some(rest), Some(home)) if rest.starts_with('/') => {
+            home.join(rest.trim_start_matches('/'))
+        }
         _ => PathBuf::from(text),
     };
     clean(&path)

@@ -195,6 +195,9 @@ mod tests {
     fn lists() {
         assert_eq!(list::<&str>(&[], "and"), "");
         assert_eq!(list(&["a"], "or"), "a");
-        assert_eq!(list(&["manual", "edit", "auto"], "or"), "manual, edit or auto");
+        assert_eq!(
+            list(&["manual", "edit", "auto"], "or"),
+            "manual, edit or auto"
+        );
     }
 }
