@@ -199,3 +199,14 @@ pub mod testing {
         }
     }
 }
+
+/// Whether a file is read only when it is asked for by name (project secrets).
+pub fn is_private(path: &std::path::Path) -> bool {
+    let name = path
+        .file_name()
+        .map(|n| n.to_string_lossy())
+        .unwrap_or_default();
+    name == ".env"
+        || (name.starts_with(".env.") && name != ".env.example")
+        || name.ends_with(".tfstate")
+}
