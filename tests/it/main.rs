@@ -1,2 +1,4 @@
-#[test]
-fn t() {}
+//! One binary for all integration tests: real sockets, processes and files, hermetic folders.
+
+mod exec;
+mod files;
