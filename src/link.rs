@@ -6,4 +6,8 @@
 //!
 //! Not here: what is said over the link (`acp`), JSON-RPC itself (`rpc`).
 
+pub mod http;
+pub mod instance;
+pub mod origin;
+mod words;
 pub mod ws;
