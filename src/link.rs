@@ -6,8 +6,10 @@
 //!
 //! Not here: what is said over the link (`acp`), JSON-RPC itself (`rpc`).
 
+pub mod discovery;
 pub mod http;
 pub mod instance;
 pub mod origin;
+pub mod pair;
 mod words;
 pub mod ws;

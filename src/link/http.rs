@@ -132,6 +132,7 @@ pub(super) struct Answer {
     pub(super) server: Option<String>,
     pub(super) kind: Option<String>,
     pub(super) location: Option<String>,
+    pub(super) retry_after: Option<Duration>,
     /// None when it was longer than [`SHORT_BODY`].
     pub(super) body: Option<Vec<u8>>,
 }
@@ -148,6 +149,15 @@ impl Answer {
     }
 }
 
+/// The longest wait that is obeyed; a longer one counts as this.
+const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
+
+/// The value of `Retry-After`, in seconds. The form with a date is not used between us.
+pub(super) fn read_retry_after(text: &str) -> Option<Duration> {
+    let seconds = text.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(LONGEST_WAIT))
+}
+
 /// Sends a request and reads its answer whole, within [`SHORT`] and [`SHORT_BODY`].
 pub(super) async fn short(request: reqwest::RequestBuilder) -> Result<Answer, reqwest::Error> {
     let mut response = request.timeout(SHORT).send().await?;
@@ -161,6 +171,7 @@ pub(super) async fn short(request: reqwest::RequestBuilder) -> Result<Answer, re
         server: header("server"),
         kind: header("content-type"),
         location: header("location"),
+        retry_after: header("retry-after").and_then(|text| read_retry_after(&text)),
         body: None,
     };
     let mut body = Vec::new();
