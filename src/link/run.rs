@@ -14,9 +14,9 @@ use tokio::task::JoinHandle;
 use self::session::Session;
 use super::dial::{self, Socket};
 use super::http::Http;
-use super::instance::InstanceFile;
+use super::instance::{Instance, InstanceFile};
 use super::machine::{Action, Event, Machine, Now, Refusal};
-use super::state::LinkState;
+use super::state::{LinkState, Phase};
 use super::stir::{self, Ground};
 use super::words;
 use super::ws::code;
@@ -119,6 +119,7 @@ impl Link {
             dialling: None,
             session: None,
             probe: None,
+            paired: None,
             ground: Ground::now(),
         };
         let done = LinkDone(tasks.spawn("link", task.run()));
@@ -147,7 +148,8 @@ impl Link {
         self.wish(|open| open.redial = true);
     }
 
-    /// The pairing on disk is another one, or is gone.
+    /// The pairing on disk may be another one, or gone; or settings changed that a stopped link
+    /// looks again for.
     pub fn reload(&self) {
         self.wish(|open| open.reload = true);
     }
@@ -165,7 +167,7 @@ impl Link {
 
 /// How a dial ended.
 enum Dialled {
-    Up(Socket),
+    Up(Socket, Arc<Instance>),
     Refused(Refusal),
     /// There is no pairing on the disk.
     NotLinked,
@@ -195,6 +197,8 @@ struct Task {
     dialling: Option<BoxFuture<'static, Dialled>>,
     session: Option<Session>,
     probe: Option<BoxFuture<'static, bool>>,
+    /// The pairing that was last read.
+    paired: Option<Arc<Instance>>,
     ground: Ground,
 }
 
@@ -232,7 +236,9 @@ impl Task {
                         self.step(Event::Retry { take: open.take });
                     }
                 }
-                Happened::Dialled(Dialled::Up(socket)) => {
+                Happened::Dialled(Dialled::Up(socket, instance)) => {
+                    self.paired = Some(instance);
+                    self.let_go(&CloseReason::Ended);
                     let opened = Session::open(
                         socket,
                         &self.factory,
@@ -282,12 +288,7 @@ impl Task {
                         session.peer.close(code, reason);
                     }
                 }
-                Action::Drop => {
-                    if let Some(session) = self.session.take() {
-                        session.peer.close(code::GOING_AWAY, "stopping");
-                        self.factory.closed(&CloseReason::Dead);
-                    }
-                }
+                Action::Drop => self.let_go(&CloseReason::Dead),
                 Action::Ask(within) => {
                     if let Some(session) = &self.session {
                         let peer = session.peer.clone();
@@ -315,14 +316,37 @@ impl Task {
         self.step(Event::Closed { code, text });
     }
 
-    /// Reads the pairing and starts with it.
+    /// Lets a socket go without waiting for its end.
+    fn let_go(&mut self, reason: &CloseReason) {
+        self.probe = None;
+        if let Some(session) = self.session.take() {
+            session.peer.close(code::GOING_AWAY, "stopping");
+            self.factory.closed(reason);
+        }
+    }
+
+    /// Reads the pairing. Another one is dialled at once; the same one is dialled when nothing is
+    /// under way, unless another process holds the link: that takes a person's word.
     async fn reload(&mut self) {
-        let paired = match self.config.file.load().await {
-            Ok(instance) => instance.is_some(),
+        let there = match self.config.file.load().await {
+            Ok(Some(there)) => there,
+            Ok(None) => {
+                self.paired = None;
+                return self.step(Event::Paired(false));
+            }
             // The dial reads it again and says what is wrong.
-            Err(_) => true,
+            Err(_) => return self.step(Event::Paired(true)),
         };
-        self.step(Event::Paired(paired));
+        let same = self.paired.as_ref().is_some_and(|before| {
+            (&before.url, &before.instance, &before.device, before.paired_at)
+                == (&there.url, &there.instance, &there.device, there.paired_at)
+        });
+        self.paired = Some(there);
+        if !same {
+            self.step(Event::Paired(true));
+        } else if self.machine.state().phase != Phase::Replaced {
+            self.step(Event::Retry { take: false });
+        }
     }
 
     async fn end(mut self) {
@@ -364,7 +388,7 @@ async fn dial(config: LinkConfig, boot: String, take: bool) -> Dialled {
                 // The new token stays the one that is used; only the old one is kept longer.
                 tracing::warn!(%error, "the used token cannot be written down");
             }
-            Dialled::Up(socket)
+            Dialled::Up(socket, instance)
         }
         Err(refusal @ Refusal::Revoked { .. }) => match config.file.refuse(used).await {
             Ok(true) => Dialled::Refused(Refusal::Superseded),
