@@ -92,7 +92,7 @@ fn the_reader_of_imports_sees_what_is_used() {
         .into_iter()
         .map(|(line, used)| format!("{line} {used}"))
         .collect();
-    assert_eq!(found, ["1 rt", "2 store", "2 ids", "4 text", "5 model"]);
+    assert_eq!(found, ["1 rt", "2 ids", "2 store", "4 text", "5 model"]);
 }
 
 fn rank(module: &str) -> usize {
