@@ -196,6 +196,7 @@ fn the_system_text_takes_in_what_there_is() {
         system: "Linux",
         also: &also,
         mode: Mode::Plan,
+        scheduled: true,
         background: "Jobs can run on.",
         instructions: &instructions,
         plan: "1. Look",
@@ -205,6 +206,8 @@ fn the_system_text_takes_in_what_there_is() {
     let (_, end) = text.split_once("Mode: Plan.").unwrap();
     insta::assert_snapshot!(end, @r#"
      Nothing is changed and nothing is run: you read, search and think. Work out how the task should be done, write it with plan_write, and put it before the person with plan_submit when it is complete.
+
+    This is a scheduled run: it began by itself, and nobody is watching. What has to be asked waits for the person for a while and then counts as refused. Your last message is the report they read. If there is nothing the person needs to know, make [SILENT] the first or the last line of your answer, alone on its line.
 
     How results come to you:
     - Each result begins with its id in brackets, `[#0012]`. Results are kept whole; what you get may be shorter.

@@ -1,5 +1,6 @@
 //! The spec's own cases, run against this implementation. An area without a runner fails.
 
+use lembas::plan::{Change, Plan};
 use lembas::spec::{Contents, Facts, Narrowed, Reply, Spec, fill, silent};
 use serde_json::{Value, json};
 
@@ -12,6 +13,7 @@ fn runner(area: &str) -> Option<Runner> {
         "narrow" => Some(run_narrow),
         "silent" => Some(run_silent),
         "progress" => Some(run_progress),
+        "plan" => Some(run_plan),
         _ => None,
     }
 }
@@ -92,4 +94,23 @@ fn run_silent(given: &Value) -> Value {
 fn run_progress(given: &Value) -> Value {
     let texts = &Spec::embedded().numbers.progress;
     json!({ "text": texts.text(given["phase"].as_str().unwrap(), given["data"].as_object().unwrap()) })
+}
+
+fn run_plan(given: &Value) -> Value {
+    let mut plan = Plan::default();
+    for call in given["calls"].as_array().unwrap() {
+        let args = &call["args"];
+        let change = match call["tool"].as_str().unwrap() {
+            "plan_write" => Change::Write(args),
+            "plan_update" => Change::Update(args),
+            "todo" => Change::Todo(args),
+            other => panic!("{other} is no tool of the plan"),
+        };
+        match plan.changed(change) {
+            Ok(changed) => plan = changed,
+            Err(_) => return json!({ "refused": true }),
+        }
+    }
+    let plan = plan.to_value();
+    json!({ "title": plan["title"], "phases": plan["phases"] })
 }

@@ -18,7 +18,7 @@ const LAYERS: [&[&str]; 13] = [
     &["exec", "fs", "context"],
     &["model"],
     &["store"],
-    &["edit", "shell", "spec"],
+    &["edit", "plan", "shell", "spec"],
 ];
 const GROUND: [&str; 6] = ["clock", "config", "ids", "rt", "secret", "text"];
 
