@@ -28,6 +28,9 @@ pub struct Schedule {
     pub approval_wait: Option<u64>,
 }
 
+/// Why a schedule may not be in plan mode (R135).
+pub const NO_PLAN: &str = "A schedule cannot run in Plan: nobody is there to read the plan. Choose Manual, Edit or Auto.";
+
 /// A mode as it will be, after the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lowered {

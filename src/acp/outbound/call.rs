@@ -99,7 +99,7 @@ fn sides(diff: &str) -> (Option<String>, String) {
         if line.starts_with("--- ") || line.starts_with("+++ ") || line.starts_with('\\') {
             continue;
         }
-        let mut put = |side: &mut String, text: &str| {
+        let put = |side: &mut String, text: &str| {
             side.push_str(text);
             side.push('\n');
         };

@@ -1,0 +1,167 @@
+//! What is going on: `_lembas/status` and `_lembas/sync`.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::Asked;
+use crate::acp::error::{self, bad};
+use crate::acp::inbound::{self, mode_name};
+use crate::clock;
+use crate::ids::SessionId;
+use crate::rpc::RpcError;
+use crate::session::{OpenAsk, Phase, Progress, Summary};
+
+/// Sessions on one page of a sync: what is asked for is lowered to this.
+const PAGE: usize = 200;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Which {
+    #[serde(rename = "sessionId")]
+    session: Option<SessionId>,
+}
+
+/// `_lembas/status`: of one session, or of the whole computer.
+pub(super) async fn status(asked: Asked, params: Value) -> Result<Value, RpcError> {
+    let params = if params.is_null() { json!({}) } else { params };
+    let Which { session } = inbound::params(params)?;
+    let connection = &asked.connection;
+    let limits = connection.limits.describe();
+    let Some(id) = session else {
+        let off = connection.limits.work().err();
+        let sessions = if off.is_some() {
+            Vec::new()
+        } else {
+            let page = connection.device.sessions.list(&connection.origin, None, None, PAGE).await;
+            page.map_err(|error| error::session(&error))?.0
+        };
+        let paused = off.as_ref().is_some_and(|off| off.reason == "paused");
+        return Ok(json!({
+            "sessions": sessions, "limits": limits, "paused": paused,
+            "off": off.map(|off| off.text), "now": clock::now_ms(),
+        }));
+    };
+    let session = connection.session(&id).await?;
+    let summary = session.summary().await;
+    let asks: Vec<Value> = session.asks().await.iter().map(ask).collect();
+    Ok(json!({
+        "status": words(summary.progress.as_ref(), summary.running),
+        "progress": summary.progress, "running": summary.running,
+        "jobs": [], "mode": mode_name(summary.mode), "model": summary.model,
+        "title": summary.title, "asks": asks, "turn": summary.turn, "seq": summary.head,
+        "limits": limits, "now": clock::now_ms(),
+    }))
+}
+
+/// An open ask as a status says it.
+fn ask(ask: &OpenAsk) -> Value {
+    let mut value = serde_json::to_value(ask).unwrap_or_default();
+    if let Some(value) = value.as_object_mut() {
+        value.remove("remote");
+        value.remove("expires_in_ms");
+        value.insert("expires_in".to_owned(), json!(ask.expires_in_ms));
+    }
+    value
+}
+
+/// The status as one line of text, for clients that know no progress (R168).
+fn words(progress: Option<&Progress>, running: bool) -> &'static str {
+    match progress.map(|progress| progress.phase) {
+        None if running => "working",
+        None => "idle",
+        Some(Phase::Queued) => "queued",
+        Some(Phase::WaitingForModel) => "waiting for the model",
+        Some(Phase::LoadingModel) => "loading the model",
+        Some(Phase::ReadingPrompt) => "reading the prompt",
+        Some(Phase::Thinking) => "thinking",
+        Some(Phase::Writing) => "writing",
+        Some(Phase::RunningTool) => "running a tool",
+        Some(Phase::WaitingForPerson) => "waiting for you",
+        Some(Phase::WaitingForSubagents) => "waiting for subagents",
+        Some(Phase::Compacting) => "making room in the context",
+        Some(Phase::Retrying) => "trying again",
+        Some(Phase::Stopped) => "stopped",
+        Some(Phase::Failed) => "failed",
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Sync {
+    after: Option<After>,
+    limit: Option<usize>,
+}
+
+/// The `head` of an earlier sync, or the `next` of an earlier page.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum After {
+    Head(i64),
+    Page(String),
+}
+
+/// Where a page of a sync goes on: what is newer than `since`, behind the registry's `cursor`.
+struct Page {
+    since: i64,
+    head: i64,
+    cursor: String,
+}
+
+impl Page {
+    fn read(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, ' ');
+        Some(Self {
+            since: parts.next()?.parse().ok()?,
+            head: parts.next()?.parse().ok()?,
+            cursor: parts.next()?.to_owned(),
+        })
+    }
+
+    fn write(&self) -> String {
+        format!("{} {} {}", self.since, self.head, self.cursor)
+    }
+}
+
+/// `_lembas/sync`: sessions changed since a head, newest change first, in pages.
+pub(super) async fn sync(asked: Asked, params: Value) -> Result<Value, RpcError> {
+    let params = if params.is_null() { json!({}) } else { params };
+    let sync: Sync = inbound::params(params)?;
+    let limit = sync.limit.unwrap_or(PAGE).clamp(1, PAGE);
+    let (since, page) = match sync.after {
+        None => (0, None),
+        Some(After::Head(since)) => (since, None),
+        Some(After::Page(text)) => {
+            let page = Page::read(&text).ok_or_else(|| bad("after", "that is no page of a sync"))?;
+            (page.since, Some(page))
+        }
+    };
+    let connection = &asked.connection;
+    let cursor = page.as_ref().map(|page| page.cursor.clone());
+    let list = connection.device.sessions.list(&connection.origin, None, cursor, limit).await;
+    let (list, more) = list.map_err(|error| error::session(&error))?;
+    let newest = list.first().map_or(since, |summary| summary.updated);
+    let head = page.map_or(newest, |page| page.head);
+    let changed: Vec<&Summary> = list.iter().take_while(|s| s.updated > since).collect();
+    let next = more.filter(|_| changed.len() == list.len()).map(|cursor| {
+        let page = Page { since, head, cursor };
+        page.write()
+    });
+    let sessions: Vec<Value> = changed.into_iter().map(session).collect();
+    Ok(json!({ "sessions": sessions, "next": next, "head": head }))
+}
+
+fn session(summary: &Summary) -> Value {
+    let mut value = Map::new();
+    value.insert("id".to_owned(), json!(summary.id));
+    value.insert("seq".to_owned(), json!(summary.head));
+    value.insert("running".to_owned(), summary.running.into());
+    value.insert("asks".to_owned(), summary.asks.into());
+    value.insert("title".to_owned(), json!(summary.title));
+    value.insert("cwd".to_owned(), json!(summary.cwd));
+    value.insert("model".to_owned(), summary.model.clone().into());
+    value.insert("mode".to_owned(), mode_name(summary.mode).into());
+    value.insert("updated".to_owned(), summary.updated.into());
+    value.insert("turn".to_owned(), summary.turn.into());
+    value.insert("progress".to_owned(), json!(summary.progress));
+    Value::Object(value)
+}
