@@ -44,6 +44,9 @@ pub struct About {
     pub arch: String,
     /// Of lembas.
     pub version: String,
+    /// The person's home folder, so that a page can write `~`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<String>,
     /// Of the spec that it carries.
     #[serde(skip)]
     pub spec: String,

@@ -10,6 +10,7 @@ use agent_client_protocol_schema::v1;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::About;
 use super::error::bad;
 use crate::permission::Origin;
 use crate::rpc::RpcError;
@@ -95,7 +96,7 @@ impl Client {
 
     /// Whether a method of ours exists for this client.
     pub(crate) fn may_call(&self, method: &str) -> bool {
-        Capability::of(method).is_none_or(|capability| self.has(capability))
+        self.lembas && Capability::of(method).is_none_or(|capability| self.has(capability))
     }
 
     /// Only what it follows is streamed to it.
@@ -179,7 +180,7 @@ pub fn protocol(theirs: u64) -> Result<(), RpcError> {
 }
 
 /// The answer to `initialize`; `ours` is `agentCapabilities._meta.lembas`.
-pub(crate) fn answer(version: &str, ours: &Value) -> Value {
+pub(crate) fn answer(about: &About, ours: &Value) -> Value {
     json!({
         "protocolVersion": 1,
         "agentCapabilities": {
@@ -192,7 +193,9 @@ pub(crate) fn answer(version: &str, ours: &Value) -> Value {
             "_meta": { "lembas": ours },
         },
         "authMethods": [],
-        "agentInfo": { "name": "lembas", "title": "lembas", "version": version },
+        "agentInfo": {
+            "name": "lembas", "title": format!("lembas on {}", about.name), "version": about.version,
+        },
     })
 }
 
@@ -254,7 +257,16 @@ mod tests {
 
     #[test]
     fn what_we_answer_is_valid_for_the_published_types() {
-        let answer = answer("1.0.0", &json!({ "protocol": 3 }));
+        let about = About {
+            id: "d".to_owned(),
+            name: "zephyr".to_owned(),
+            os: "linux".to_owned(),
+            arch: "x86_64".to_owned(),
+            version: "1.0.0".to_owned(),
+            home: None,
+            spec: "3.6.0".to_owned(),
+        };
+        let answer = answer(&about, &json!({ "protocol": 3 }));
         let read: v1::InitializeResponse = serde_json::from_value(answer).unwrap();
         assert!(read.agent_capabilities.load_session);
         let sessions = read.agent_capabilities.session_capabilities;

@@ -81,7 +81,10 @@ impl Service for Served {
             "initialize" => match self.0.hello(call.params.clone()) {
                 // Set before the future runs: what is sent right behind it is taken.
                 Ok(()) => async move { Ok(connection.welcome(call.answered).await) }.boxed(),
-                Err(error) => std::future::ready(Err(error)).boxed(),
+                Err(error) => {
+                connection.part(&error, call.answered);
+                std::future::ready(Err(error)).boxed()
+            }
             },
             _ if self.0.client.get().is_none() => {
                 let text = "the first message is initialize";
@@ -124,6 +127,21 @@ impl Connection {
             .map_err(|_| RpcError::invalid_request("initialize comes once on a connection"))
     }
 
+    /// Goes when the two cannot work together at all (H4), once the other side has heard why.
+    fn part(&self, error: &RpcError, answered: CancellationToken) {
+        let reason = error.data.as_ref().and_then(|data| data.get("reason"));
+        let reason = match reason.and_then(Value::as_str) {
+            Some("protocol") => "protocol",
+            Some("instance") => "instance",
+            _ => return,
+        };
+        let peer = self.peer.clone();
+        self.tasks.spawn("part", async move {
+            answered.cancelled().await;
+            peer.close(4004, reason);
+        });
+    }
+
     async fn welcome(self: Arc<Self>, answered: CancellationToken) -> Value {
         let about = (self.device.about)();
         let newest = self.device.sessions.list(&self.origin, None, None, 1).await;
@@ -143,7 +161,7 @@ impl Connection {
             let stop = connection.tasks.stop().clone();
             stop.run_until_cancelled(asks::run(connection)).await;
         });
-        capabilities::answer(&about.version, &ours)
+        capabilities::answer(&about, &ours)
     }
 
     /// What the client said of itself. Before the handshake: a client that can nothing.
@@ -165,9 +183,8 @@ impl Connection {
 
     async fn answer(self: Arc<Self>, call: Call) -> Result<Value, RpcError> {
         let method = call.method.as_str();
-        // With remote work off a page still hears that it is off, and nothing else is answered.
-        let status = method == "_lembas/status" && call.params.get("sessionId").is_none();
-        if !status {
+        // With remote work off a page still hears how things stand and may stop them (F10).
+        if !matches!(method, "_lembas/status" | "_lembas/sync" | "_lembas/stop") {
             self.limits.work()?;
         }
         match method {

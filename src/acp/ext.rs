@@ -101,8 +101,14 @@ async fn follow(asked: Asked, params: Value) -> Result<Value, RpcError> {
         let why = format!("the instance knows item {} of session {id}, here the last is {}", seq.0, head.0);
         let epoch = connection.device.epoch.renew(&why).await;
         let text = "this computer has an older state than the instance has seen: what it had is closed, and a new epoch begins";
+        // The handshake after the next dial says the epoch (Y8).
+        let peer = connection.peer.clone();
+        connection.tasks.spawn("epoch", async move {
+            asked.answered.cancelled().await;
+            peer.close(1012, "limits");
+        });
         return Err(RpcError::invalid_params(text)
-            .with_data(json!({ "reason": "epoch", "text": text, "epoch": epoch })));
+            .with_data(json!({ "reason": "params", "text": text, "epoch": epoch })));
     }
     let from = Position { seq, at };
     let view = connection.view(id.clone(), from);
@@ -114,7 +120,11 @@ async fn follow(asked: Asked, params: Value) -> Result<Value, RpcError> {
 async fn unfollow(asked: Asked, params: Value) -> Result<Value, RpcError> {
     let Named { session } = inbound::params(params)?;
     // One that is not followed is not followed: asked twice is no error.
-    asked.connection.streams.stop(&session);
+    let streams = &asked.connection.streams;
+    if streams.stop(&session) {
+        // What it was sending is in the queue before the answer, and nothing comes behind that.
+        drop(streams.turn().await);
+    }
     Ok(json!({}))
 }
 
@@ -136,7 +146,7 @@ async fn stop(asked: Asked, params: Value) -> Result<Value, RpcError> {
         let begun = clock::instant();
         let from = session.summary().await.head;
         let end = clock::timeout(STOP, session.stop(stop.turn, StopWhy::Asked)).await;
-        let outcome = end.map_err(|_| error::busy("it is still being stopped", 1))?;
+        let outcome = end.map_err(|_| error::busy("turn", "it is still being stopped", 1))?;
         let items = session.items(Seq(from.0.saturating_add(1)), 256).await.unwrap_or_default();
         let ended = items.iter().filter(|item| {
             matches!(item.body, Body::Result { status: CallStatus::Cancelled, .. })

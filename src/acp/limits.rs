@@ -106,7 +106,7 @@ impl Limits for Local {
     fn schedule(&self, _asked: &Schedule) -> Result<(Scheduled, Lowered), Refusal> {
         Err(Refusal::new(
             RpcError::INVALID_PARAMS,
-            "scheduled",
+            "params",
             "scheduled runs come from a linked instance, not from a program on this computer",
         ))
     }
@@ -136,16 +136,16 @@ impl Limits for Local {
 /// The resolved form of a folder that exists, or why there is none.
 pub fn existing(path: &Path) -> Result<PathBuf, Refusal> {
     let shown = path.display().to_string();
-    let bad = |text: String| {
-        Refusal::new(RpcError::INVALID_PARAMS, "folder", text).about(shown.clone())
+    let bad = |reason, text: String| {
+        Refusal::new(RpcError::INVALID_PARAMS, reason, text).about(shown.clone())
     };
     if !path.is_absolute() {
-        return Err(bad(format!(
+        return Err(bad("params", format!(
             "{shown} is not a whole path: a folder is given from the root on, as in /home/ana/notes"
         )));
     }
     let real = path.canonicalize().map_err(|error| {
-        bad(match error.kind() {
+        bad("missing", match error.kind() {
             std::io::ErrorKind::NotFound => format!("the folder {shown} does not exist"),
             std::io::ErrorKind::PermissionDenied => {
                 format!("the folder {shown} may not be looked into")
@@ -156,6 +156,6 @@ pub fn existing(path: &Path) -> Result<PathBuf, Refusal> {
     if real.is_dir() {
         Ok(real)
     } else {
-        Err(bad(format!("{shown} is not a folder")))
+        Err(bad("missing", format!("{shown} is not a folder")))
     }
 }

@@ -15,6 +15,7 @@ use super::error::{self, REFUSED, Refusal, SCHEDULED, bad};
 use super::inbound::{self, NewMeta, mode_name};
 use super::limits::Lowered;
 use super::port::OneSession;
+use super::prompt::BEHIND;
 use crate::config::Mode;
 use crate::ids::{Position, SessionId};
 use crate::permission::Origin;
@@ -69,14 +70,13 @@ async fn open(
     let in_run = |error: RpcError| run_refusal(error, scheduled.as_ref());
     let cwd = connection.folder(cwd).await.map_err(in_run)?;
     if also.len() > MAX_ALSO {
-        return Err(bad("folder", format!("at most {MAX_ALSO} further folders")));
+        return Err(bad("params", format!("at most {MAX_ALSO} further folders")));
     }
     let mut resolved = Vec::new();
     for folder in also {
         resolved.push(connection.folder(folder).await.map_err(in_run)?);
     }
     let model = model(connection, meta.model.clone()).await.map_err(in_run)?;
-    room(connection, None, scheduled.is_some()).await?;
     let agents = meta.agents.map(inbound::Agents::check).transpose()?;
     let new = NewSession {
         origin: connection.origin.clone(),
@@ -100,7 +100,7 @@ async fn open(
 fn run_refusal(error: RpcError, scheduled: Option<&Scheduled>) -> RpcError {
     let reason = error.data.as_ref().and_then(|data| data.get("reason")).and_then(Value::as_str);
     match (scheduled, reason) {
-        (Some(_), Some("roots" | "folder")) => {
+        (Some(_), Some("roots" | "outside" | "missing")) => {
             Refusal::new(SCHEDULED, "root", error.message).into()
         }
         (Some(_), Some("model")) => Refusal::new(SCHEDULED, "model", error.message).into(),
@@ -125,7 +125,7 @@ async fn opened(
     }
     json!({
         "sessionId": summary.id,
-        "modes": modes(connection, summary.mode),
+        "modes": modes(summary.mode),
         "_meta": { "lembas": ours },
     })
 }
@@ -143,16 +143,16 @@ pub(crate) fn state(connection: &Connection, summary: &Summary) -> Map<String, V
     ours
 }
 
-/// The modes that a session can be put in here, now.
-pub(crate) fn modes(connection: &Connection, current: Mode) -> Value {
+/// The modes, and the one in use.
+pub(crate) fn modes(current: Mode) -> Value {
     const ALL: [(Mode, &str, &str); 4] = [
         (Mode::Plan, "Plan", "Reads and plans; changes nothing"),
         (Mode::Manual, "Manual", "Asks before it changes or runs anything"),
         (Mode::Edit, "Edit", "Changes files and runs boxed commands in its folders; asks for the rest"),
         (Mode::Auto, "Auto", "Runs without asking, as far as this computer lets it"),
     ];
-    let possible = ALL.iter().filter(|(mode, ..)| !connection.limits.mode(*mode).lowered);
-    let list: Vec<Value> = possible
+    let list: Vec<Value> = ALL
+        .iter()
         .map(|(mode, name, about)| {
             json!({ "id": mode_name(*mode), "name": name, "description": about })
         })
@@ -183,33 +183,22 @@ async fn model(connection: &Connection, named: Option<String>) -> Result<String,
     })
 }
 
-/// Whether one more session may work. `but` is not counted. A scheduled run waits instead of
-/// failing.
-pub(crate) async fn room(
-    connection: &Connection,
-    but: Option<&SessionId>,
-    scheduled: bool,
-) -> Result<(), RpcError> {
+/// Whether one more session of the asker's may have a turn running (S11).
+pub(crate) async fn room(connection: &Connection, id: &SessionId) -> Result<(), RpcError> {
     let Some(max) = connection.limits.max_sessions() else {
         return Ok(());
     };
-    // The working ones are the newest. Everybody's remote sessions count, not the asker's alone.
-    let list = connection.device.sessions.list(&Origin::Local, None, None, max + 64).await;
+    // The working ones are the newest.
+    let list = connection.device.sessions.list(&connection.origin, None, None, max + 64).await;
     let (list, _) = list.map_err(|error| error::session(&error))?;
-    let working = list
-        .iter()
-        .filter(|s| s.running && s.origin != "local" && Some(&s.id) != but)
-        .count();
+    let working = list.iter().filter(|s| s.running && s.id != *id).count();
     if working < max {
         return Ok(());
     }
     let text = format!(
         "{max} sessions are at work on this computer, and it takes no more at once: wait until one has ended, or raise max_sessions there"
     );
-    if scheduled {
-        return Err(error::busy(&text, 60));
-    }
-    Err(Refusal::new(REFUSED, "max_sessions", text).into())
+    Err(error::busy("full", &text, 60))
 }
 
 /// What a client may not bring along: servers and prompts of its own.
@@ -229,11 +218,7 @@ pub(crate) fn given(
     }
     if prompt {
         let text = "the system prompt is this computer's own and is not replaced or added to";
-        return Err(if local {
-            bad("system_prompt", text)
-        } else {
-            Refusal::new(REFUSED, "system_prompt", text).into()
-        });
+        return Err(bad("system_prompt", text));
     }
     Ok(())
 }
@@ -247,7 +232,7 @@ pub(crate) async fn resume(connection: Arc<Connection>, call: Call) -> Result<Va
     same_folder(&connection, &summary, request.cwd).await?;
     connection.opened(&*session, end(&*session).await, call.answered)?;
     Ok(json!({
-        "modes": modes(&connection, summary.mode),
+        "modes": modes(summary.mode),
         "_meta": { "lembas": state(&connection, &summary) },
     }))
 }
@@ -266,7 +251,7 @@ pub(crate) async fn same_folder(
         summary.cwd.display(),
         asked.display()
     );
-    Err(Refusal::new(RpcError::INVALID_PARAMS, "folder", text)
+    Err(Refusal::new(RpcError::INVALID_PARAMS, "params", text)
         .about(asked.display().to_string())
         .into())
 }
@@ -321,9 +306,14 @@ pub(crate) async fn change(
         }
         "session/delete" => {
             let request: v1::DeleteSessionRequest = inbound::params(params)?;
-            let session = connection.session(&SessionId::new(request.session_id.0.as_ref())).await?;
-            session.delete().await.map_err(failed)?;
-            connection.closed(&session.id());
+            let id = SessionId::new(request.session_id.0.as_ref());
+            connection.closed(&id);
+            match connection.session(&id).await {
+                Ok(session) => session.delete().await.map_err(failed)?,
+                // It is not there: that is what was asked for.
+                Err(error) if error.code == RpcError::NOT_FOUND => {}
+                Err(error) => return Err(error),
+            }
             Ok(json!({}))
         }
         "session/set_mode" => {
@@ -352,14 +342,18 @@ async fn set_mode(
     }
     let Lowered { mode, lowered } = connection.limits.mode(asked);
     let mode = session.set_mode(mode, &connection.who()).await;
-    Ok((mode.map_err(|error| error::session(&error))?, lowered))
+    let mode = mode.map_err(|error| error::session(&error))?;
+    // The update is heard before the answer (S6).
+    let head = session.summary().await.head;
+    connection.streams.passed(id, head, BEHIND).await;
+    Ok((mode, lowered))
 }
 
 async fn set_option(connection: &Connection, params: Value) -> Result<Value, RpcError> {
     let request: v1::SetSessionConfigOptionRequest = inbound::params(params)?;
     let id = SessionId::new(request.session_id.0.as_ref());
     let v1::SessionConfigOptionValue::ValueId { value } = &request.value else {
-        return Err(bad("option", "the value of an option here is one of its ids"));
+        return Err(bad("params", "the value of an option here is one of its ids"));
     };
     let value = value.0.to_string();
     let failed = |error| error::session(&error);
@@ -372,7 +366,7 @@ async fn set_option(connection: &Connection, params: Value) -> Result<Value, Rpc
         "level" => session.set_level(value.clone()).await.map_err(failed)?,
         other => {
             let shown: String = other.chars().take(40).collect();
-            return Err(bad("option", format!("there is no option {shown:?}: mode, model or level")));
+            return Err(bad("params", format!("there is no option {shown:?}: mode, model or level")));
         }
     }
     Ok(json!({ "configOptions": options(connection, &session.summary().await) }))
@@ -381,7 +375,7 @@ async fn set_option(connection: &Connection, params: Value) -> Result<Value, Rpc
 /// The options of a session as ACP's selects. The models to choose from are the instance's
 /// business, so the one in use stands alone.
 fn options(connection: &Connection, summary: &Summary) -> Value {
-    let modes = modes(connection, summary.mode);
+    let modes = modes(summary.mode);
     let choices: Vec<Value> = modes
         .get("availableModes")
         .and_then(Value::as_array)

@@ -30,7 +30,7 @@ use crate::session::{Prompt, Scheduled, SessionError, StopWhy, TurnDone};
 use crate::store::item::{Source, Stop};
 
 /// How long an answer waits behind updates of its turn that do not move. The updates then follow.
-const BEHIND: Duration = Duration::from_secs(5);
+pub(crate) const BEHIND: Duration = Duration::from_secs(5);
 
 /// The prompts of one connection that have no answer yet, and the cancels that look for a turn.
 #[derive(Default)]
@@ -152,7 +152,7 @@ async fn run(place: Place, params: Value) -> Result<Value, RpcError> {
     // the run's session.
     let of_run = scheduled
         .filter(|scheduled| meta.key.as_ref().is_none_or(|key| *key == scheduled.run));
-    room(connection, Some(&place.session), of_run.is_some()).await?;
+    room(connection, &place.session).await?;
     let source = match (&of_run, meta.machine) {
         (Some(_), _) => Source::Scheduled,
         (None, true) => Source::Machine,

@@ -57,7 +57,7 @@ pub(crate) async fn load(connection: Arc<Connection>, call: Call) -> Result<Valu
     }
     connection.opened(&*session, view.sent(), call.answered)?;
     Ok(json!({
-        "modes": modes(&connection, summary.mode),
+        "modes": modes(summary.mode),
         "_meta": { "lembas": state(&connection, &summary) },
     }))
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Asked, Place};
 use crate::acp::connection::Connection;
-use crate::acp::error::{GONE, REFUSED, Refusal, bad};
+use crate::acp::error::{GONE, bad};
 use crate::acp::inbound;
 use crate::acp::port::OneSession;
 use crate::clock;
@@ -36,7 +36,7 @@ struct Given {
 pub(super) async fn answer(asked: Asked, params: Value) -> Result<Value, RpcError> {
     let given: Given = inbound::params(params.clone())?;
     if given.note.as_ref().is_some_and(|note| note.chars().count() > NOTE) {
-        return Err(bad("note", format!("a note has at most {NOTE} characters")));
+        return Err(bad("params", format!("a note has at most {NOTE} characters")));
     }
     let connection = Arc::clone(&asked.connection);
     let subject = given.ask.as_str().chars().take(200).collect();
@@ -76,25 +76,24 @@ async fn session_of(
         .find(|open| open.body.ask == *ask)
         .map(|open| open.session)
         .or_else(|| connection.asked.session(ask))
-        .ok_or_else(|| gone("gone", None, None, "no such question is open"))?;
+        .ok_or_else(|| gone("unknown", "no such question is open"))?;
     connection.session(&id).await
 }
 
-fn gone(how: &str, by: Option<&str>, at: Option<i64>, text: &str) -> RpcError {
-    RpcError::new(GONE, text).with_data(json!({ "how": how, "by": by, "at": at, "text": text }))
+/// It ended before: `settled` says how, by whom and when (Q6).
+fn gone(reason: &str, text: &str) -> RpcError {
+    RpcError::new(GONE, text).with_data(json!({ "reason": reason, "text": text }))
 }
 
 fn refused(error: &AnswerError) -> RpcError {
     let text = error.to_string();
     match error {
-        AnswerError::Settled { how, by, at } => {
-            let how = json!(how);
-            gone(how.as_str().unwrap_or("gone"), Some(by), Some(*at), &text)
-        }
-        AnswerError::Changed => gone("gone", None, Some(clock::now_ms()), &text),
-        AnswerError::Unknown => gone("gone", None, None, &text),
-        AnswerError::LocalOnly => Refusal::new(REFUSED, "approvals", text).into(),
-        AnswerError::Scope(_) => Refusal::new(REFUSED, "scope", text).into(),
+        AnswerError::Settled { how, by, at } => RpcError::new(GONE, text.clone()).with_data(
+            json!({ "reason": "settled", "text": text, "how": how, "by": by, "at": at }),
+        ),
+        AnswerError::Changed => gone("changed", &text),
+        AnswerError::Unknown => gone("unknown", &text),
+        AnswerError::LocalOnly | AnswerError::Scope(_) => bad("params", text),
         AnswerError::Store(why) => {
             let text = format!("{text}: {why}");
             RpcError::internal(text.clone()).with_data(json!({ "reason": "store", "text": text }))

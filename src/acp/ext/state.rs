@@ -11,8 +11,11 @@ use crate::ids::SessionId;
 use crate::rpc::RpcError;
 use crate::session::{OpenAsk, Phase, Progress, Summary};
 
-/// Sessions on one page of a sync: what is asked for is lowered to this.
-const PAGE: usize = 200;
+/// The most sessions on one page of a sync; more that is asked for is lowered to this.
+const MOST: usize = 200;
+
+/// Sessions on a page when nothing is said.
+const PAGE: usize = 50;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -28,17 +31,12 @@ pub(super) async fn status(asked: Asked, params: Value) -> Result<Value, RpcErro
     let connection = &asked.connection;
     let limits = connection.limits.describe();
     let Some(id) = session else {
-        let off = connection.limits.work().err();
-        let sessions = if off.is_some() {
-            Vec::new()
-        } else {
-            let page = connection.device.sessions.list(&connection.origin, None, None, PAGE).await;
-            page.map_err(|error| error::session(&error))?.0
-        };
-        let paused = off.as_ref().is_some_and(|off| off.reason == "paused");
+        let page = connection.device.sessions.list(&connection.origin, None, None, MOST).await;
+        let (list, _) = page.map_err(|error| error::session(&error))?;
+        let sessions: Vec<Value> = list.iter().map(self::session).collect();
+        let paused = connection.limits.work().is_err_and(|off| off.reason == "paused");
         return Ok(json!({
-            "sessions": sessions, "limits": limits, "paused": paused,
-            "off": off.map(|off| off.text), "now": clock::now_ms(),
+            "sessions": sessions, "limits": limits, "paused": paused, "now": clock::now_ms(),
         }));
     };
     let session = connection.session(&id).await?;
@@ -126,12 +124,12 @@ impl Page {
 pub(super) async fn sync(asked: Asked, params: Value) -> Result<Value, RpcError> {
     let params = if params.is_null() { json!({}) } else { params };
     let sync: Sync = inbound::params(params)?;
-    let limit = sync.limit.unwrap_or(PAGE).clamp(1, PAGE);
+    let limit = sync.limit.unwrap_or(PAGE).clamp(1, MOST);
     let (since, page) = match sync.after {
         None => (0, None),
         Some(After::Head(since)) => (since, None),
         Some(After::Page(text)) => {
-            let page = Page::read(&text).ok_or_else(|| bad("after", "that is no page of a sync"))?;
+            let page = Page::read(&text).ok_or_else(|| bad("params", "that is no page of a sync"))?;
             (page.since, Some(page))
         }
     };
@@ -141,13 +139,17 @@ pub(super) async fn sync(asked: Asked, params: Value) -> Result<Value, RpcError>
     let (list, more) = list.map_err(|error| error::session(&error))?;
     let newest = list.first().map_or(since, |summary| summary.updated);
     let head = page.map_or(newest, |page| page.head);
-    let changed: Vec<&Summary> = list.iter().take_while(|s| s.updated > since).collect();
+    let changed: Vec<&Summary> = list.iter().take_while(|s| s.updated >= since).collect();
     let next = more.filter(|_| changed.len() == list.len()).map(|cursor| {
         let page = Page { since, head, cursor };
         page.write()
     });
     let sessions: Vec<Value> = changed.into_iter().map(session).collect();
-    Ok(json!({ "sessions": sessions, "next": next, "head": head }))
+    let mut answer = json!({ "sessions": sessions, "head": head });
+    if let (Some(next), Some(answer)) = (next, answer.as_object_mut()) {
+        answer.insert("next".to_owned(), next.into());
+    }
+    Ok(answer)
 }
 
 fn session(summary: &Summary) -> Value {
@@ -156,12 +158,16 @@ fn session(summary: &Summary) -> Value {
     value.insert("seq".to_owned(), json!(summary.head));
     value.insert("running".to_owned(), summary.running.into());
     value.insert("asks".to_owned(), summary.asks.into());
-    value.insert("title".to_owned(), json!(summary.title));
+    if let Some(title) = &summary.title {
+        value.insert("title".to_owned(), title.clone().into());
+    }
     value.insert("cwd".to_owned(), json!(summary.cwd));
     value.insert("model".to_owned(), summary.model.clone().into());
     value.insert("mode".to_owned(), mode_name(summary.mode).into());
     value.insert("updated".to_owned(), summary.updated.into());
     value.insert("turn".to_owned(), summary.turn.into());
-    value.insert("progress".to_owned(), json!(summary.progress));
+    if let Some(progress) = &summary.progress {
+        value.insert("progress".to_owned(), json!(progress));
+    }
     Value::Object(value)
 }
