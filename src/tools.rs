@@ -29,7 +29,9 @@ pub struct ToolContext {
 
 /// Paths this session has read or written, with the hash of what was there. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Seen(pub Arc<parking_lot::Mutex<std::collections::HashMap<PathBuf, crate::ids::Digest>>>);
+pub struct Seen(
+    pub Arc<parking_lot::Mutex<std::collections::HashMap<PathBuf, crate::ids::Digest>>>,
+);
 
 /// A call, understood and described, ready to be judged and then run.
 #[derive(Debug)]
