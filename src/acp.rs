@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 pub use capabilities::{Capability, PROTOCOL, protocol};
 pub use error::{BUSY, GONE, MONITOR, REFUSED, Refusal, SCHEDULED};
 pub use keys::{Again, Did, KEPT, KeyStore, Keys, MemoryKeys, Scope as KeyScope, Taken};
-pub use limits::{Limits, Local, Lowered, NO_PLAN, RemoteWork, Schedule, existing};
+pub use limits::{Limits, Local, Lowered, RemoteWork, Schedule, existing};
 pub use port::{Journal, OneSession, Sessions};
 
 use crate::permission::Origin;

@@ -14,6 +14,7 @@ use super::About;
 use super::error::bad;
 use crate::permission::Origin;
 use crate::rpc::RpcError;
+use crate::spec::Spec;
 
 /// The link protocol spoken here (R97).
 pub const PROTOCOL: u64 = 3;
@@ -164,14 +165,13 @@ pub(crate) fn read(params: Value, origin: &Origin) -> Result<Client, RpcError> {
 
 /// Refuses another link protocol, naming what to update (R97).
 pub fn protocol(theirs: u64) -> Result<(), RpcError> {
-    let update = match theirs.cmp(&PROTOCOL) {
+    let text = match theirs.cmp(&PROTOCOL) {
         std::cmp::Ordering::Equal => return Ok(()),
-        std::cmp::Ordering::Less => "update the instance to LLeMbas 2.0 or later",
-        std::cmp::Ordering::Greater => "update lembas on this computer",
+        std::cmp::Ordering::Less => "older",
+        std::cmp::Ordering::Greater => "newer",
     };
-    let text = format!(
-        "This instance speaks link protocol {theirs} and this computer {PROTOCOL}: {update}."
-    );
+    let texts = &Spec::embedded().numbers.limits;
+    let text = texts.say(text, &[("theirs", &theirs.to_string())]);
     Err(
         RpcError::new(RpcError::INVALID_PARAMS, text.clone()).with_data(json!({
             "reason": "protocol", "protocol": PROTOCOL, "text": text,

@@ -16,8 +16,8 @@ use jsonrpsee_types::ErrorObjectOwned;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::connection::{Connection, grant};
-use super::error::{self, bad};
+use super::connection::Connection;
+use super::error;
 use super::inbound;
 use super::limits::RemoteWork;
 use crate::clock;
@@ -176,13 +176,9 @@ async fn directories(asked: Asked, params: Value) -> Result<Value, RpcError> {
 }
 
 async fn monitor(asked: Asked, params: Value) -> Result<Value, RpcError> {
-    let grant = grant(&asked.connection.origin).to_owned();
-    remote(&asked, "_lembas/monitor")?.monitor(grant, params).await
+    remote(&asked, "_lembas/monitor")?.monitor(&asked.connection.origin, params).await
 }
 
 async fn token(asked: Asked, params: Value) -> Result<Value, RpcError> {
-    if !params.is_object() {
-        return Err(bad("params", "_lembas/token: the successor token"));
-    }
-    remote(&asked, "_lembas/token")?.token(params).await
+    remote(&asked, "_lembas/token")?.token(&asked.connection.origin, params).await
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::error::Refusal;
 use crate::config::Mode;
+use crate::permission::Origin;
 use crate::rpc::RpcError;
 use crate::session::Scheduled;
 use crate::store::item::Scope;
@@ -27,9 +28,6 @@ pub struct Schedule {
     #[serde(default)]
     pub approval_wait: Option<u64>,
 }
-
-/// Why a schedule may not be in plan mode (R135).
-pub const NO_PLAN: &str = "A schedule cannot run in Plan: nobody is there to read the plan. Choose Manual, Edit or Auto.";
 
 /// A mode as it will be, after the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +55,11 @@ pub trait Limits: Send + Sync + 'static {
     /// Whether scheduled work is taken at all: for a session that was opened as such.
     fn scheduled(&self) -> Result<(), Refusal>;
 
-    /// Turns of clients under these limits that may run at once.
+    /// Turns of one client's sessions that may run at once; none: any number.
     fn max_sessions(&self) -> Option<usize>;
+
+    /// What is said at that bound.
+    fn max_sessions_words(&self, max: usize) -> String;
 
     /// Those of the offered yeses that count when they come from here.
     fn scopes(&self, offered: &[Scope]) -> Vec<Scope>;
@@ -75,12 +76,11 @@ pub trait RemoteWork: Send + Sync + 'static {
     /// `_lembas/directories`.
     fn directories(&self, path: Option<PathBuf>) -> BoxFuture<'static, Result<Value, RpcError>>;
 
-    /// `_lembas/monitor`. `grant` is the token's, which the counting of runs is bound to.
-    fn monitor(&self, grant: String, params: Value)
-    -> BoxFuture<'static, Result<Value, RpcError>>;
+    /// `_lembas/monitor`, for the instance and grant of the link.
+    fn monitor(&self, origin: &Origin, params: Value) -> BoxFuture<'static, Result<Value, RpcError>>;
 
     /// `_lembas/token`: the successor of this link's token, kept before it answers.
-    fn token(&self, params: Value) -> BoxFuture<'static, Result<Value, RpcError>>;
+    fn token(&self, origin: &Origin, params: Value) -> BoxFuture<'static, Result<Value, RpcError>>;
 }
 
 /// The gate of somebody at this computer.
@@ -117,6 +117,10 @@ impl Limits for Local {
 
     fn max_sessions(&self) -> Option<usize> {
         None
+    }
+
+    fn max_sessions_words(&self, max: usize) -> String {
+        format!("{max} sessions work already")
     }
 
     fn scopes(&self, offered: &[Scope]) -> Vec<Scope> {

@@ -21,6 +21,7 @@ use crate::ids::{Position, SessionId};
 use crate::permission::Origin;
 use crate::rpc::{Call, RpcError};
 use crate::session::{NewSession, Scheduled, Summary};
+use crate::spec::Spec;
 
 /// Sessions on one page of a list.
 const PAGE: usize = 50;
@@ -195,10 +196,7 @@ pub(crate) async fn room(connection: &Connection, id: &SessionId) -> Result<(), 
     if working < max {
         return Ok(());
     }
-    let text = format!(
-        "{max} sessions are at work on this computer, and it takes no more at once: wait until one has ended, or raise max_sessions there"
-    );
-    Err(error::busy("full", &text, 60))
+    Err(error::busy("full", &connection.limits.max_sessions_words(max), 60))
 }
 
 /// What a client may not bring along: servers and prompts of its own.
@@ -212,12 +210,16 @@ pub(crate) fn given(
         let text = if local {
             "lembas does not start MCP servers of an editor yet: open the session without them"
         } else {
-            "MCP servers are not taken over the link: they come from this computer's own settings"
+            Spec::embedded().numbers.limits.raw("mcp_servers")
         };
         return Err(bad("mcp_servers", text));
     }
     if prompt {
-        let text = "the system prompt is this computer's own and is not replaced or added to";
+        let text = if local {
+            "the system prompt is lembas's own and is not replaced or added to"
+        } else {
+            Spec::embedded().numbers.limits.raw("system_prompt")
+        };
         return Err(bad("system_prompt", text));
     }
     Ok(())
@@ -338,7 +340,8 @@ async fn set_mode(
     let session = connection.session(id).await?;
     let asked = inbound::mode(asked)?;
     if asked == Mode::Plan && session.scheduled().await.is_some() {
-        return Err(Refusal::new(SCHEDULED, "plan", crate::acp::limits::NO_PLAN).into());
+        let text = Spec::embedded().numbers.scheduled.texts.raw("plan");
+        return Err(Refusal::new(SCHEDULED, "plan", text).into());
     }
     let Lowered { mode, lowered } = connection.limits.mode(asked);
     let mode = session.set_mode(mode, &connection.who()).await;
@@ -369,12 +372,12 @@ async fn set_option(connection: &Connection, params: Value) -> Result<Value, Rpc
             return Err(bad("params", format!("there is no option {shown:?}: mode, model or level")));
         }
     }
-    Ok(json!({ "configOptions": options(connection, &session.summary().await) }))
+    Ok(json!({ "configOptions": options(&session.summary().await) }))
 }
 
 /// The options of a session as ACP's selects. The models to choose from are the instance's
 /// business, so the one in use stands alone.
-fn options(connection: &Connection, summary: &Summary) -> Value {
+fn options(summary: &Summary) -> Value {
     let modes = modes(summary.mode);
     let choices: Vec<Value> = modes
         .get("availableModes")

@@ -9,7 +9,8 @@ use crate::acp::inbound::{self, mode_name};
 use crate::clock;
 use crate::ids::SessionId;
 use crate::rpc::RpcError;
-use crate::session::{OpenAsk, Phase, Progress, Summary};
+use crate::session::{OpenAsk, Progress, Summary};
+use crate::spec::Spec;
 
 /// The most sessions on one page of a sync; more that is asked for is lowered to this.
 const MOST: usize = 200;
@@ -43,7 +44,7 @@ pub(super) async fn status(asked: Asked, params: Value) -> Result<Value, RpcErro
     let summary = session.summary().await;
     let asks: Vec<Value> = session.asks().await.iter().map(ask).collect();
     Ok(json!({
-        "status": words(summary.progress.as_ref(), summary.running),
+        "status": words(summary.progress.as_ref()),
         "progress": summary.progress, "running": summary.running,
         "jobs": [], "mode": mode_name(summary.mode), "model": summary.model,
         "title": summary.title, "asks": asks, "turn": summary.turn, "seq": summary.head,
@@ -63,24 +64,13 @@ fn ask(ask: &OpenAsk) -> Value {
 }
 
 /// The status as one line of text, for clients that know no progress (R168).
-fn words(progress: Option<&Progress>, running: bool) -> &'static str {
-    match progress.map(|progress| progress.phase) {
-        None if running => "working",
-        None => "idle",
-        Some(Phase::Queued) => "queued",
-        Some(Phase::WaitingForModel) => "waiting for the model",
-        Some(Phase::LoadingModel) => "loading the model",
-        Some(Phase::ReadingPrompt) => "reading the prompt",
-        Some(Phase::Thinking) => "thinking",
-        Some(Phase::Writing) => "writing",
-        Some(Phase::RunningTool) => "running a tool",
-        Some(Phase::WaitingForPerson) => "waiting for you",
-        Some(Phase::WaitingForSubagents) => "waiting for subagents",
-        Some(Phase::Compacting) => "making room in the context",
-        Some(Phase::Retrying) => "trying again",
-        Some(Phase::Stopped) => "stopped",
-        Some(Phase::Failed) => "failed",
-    }
+fn words(progress: Option<&Progress>) -> String {
+    let texts = &Spec::embedded().numbers.progress;
+    let phase = progress.and_then(|progress| {
+        let phase = serde_json::to_value(progress.phase).ok()?;
+        Some(texts.text(phase.as_str()?, &progress.data))
+    });
+    phase.unwrap_or_else(|| texts.idle.clone())
 }
 
 #[derive(Default, Deserialize)]
