@@ -187,7 +187,11 @@ pub enum Event {
     /// A whole item (also a streamed one when the follower starts behind it or it is complete).
     Item(Item),
     /// More text of a streamed item: it now ends at `to.at` bytes.
-    Text { to: Position, kind: TextKind, chunk: String },
+    Text {
+        to: Position,
+        kind: TextKind,
+        chunk: String,
+    },
     /// The state changed; always the newest, older ones are skipped.
     Progress(Progress),
 }

@@ -1,0 +1,159 @@
+//! A tool call on the wire: made, let through, ended. One `tool_call` a call, then only updates.
+
+use serde_json::{Map, Value, json};
+
+use super::item::with;
+use super::{Frame, View, size};
+use crate::store::item::{Body, CallStatus, Item};
+
+/// The longest diff that is also given as old and new text, which an editor draws.
+const DRAWN: usize = 24 * 1024;
+
+/// The frame of a `Call`, `Started` or `Result` item.
+pub(super) fn frame(view: &View, item: &Item, mut meta: Map<String, Value>) -> Option<Frame> {
+    match &item.body {
+        Body::Call {
+            call,
+            tool,
+            args,
+            title,
+            block,
+            locations,
+            ..
+        } => {
+            meta.insert("tool".to_owned(), tool.clone().into());
+            meta.insert("block".to_owned(), block.clone().into());
+            let locations: Vec<Value> =
+                locations.iter().map(|path| json!({ "path": path })).collect();
+            let update = json!({
+                "sessionUpdate": "tool_call", "toolCallId": call, "title": title,
+                "kind": kind(block), "status": "pending",
+                "rawInput": raw_input(args), "locations": locations,
+            });
+            Some(view.update(update, meta))
+        }
+        Body::Started { call, .. } => {
+            let update = json!({
+                "sessionUpdate": "tool_call_update", "toolCallId": call, "status": "in_progress",
+            });
+            Some(view.update(update, with(meta, &item.body, &["allowed"])))
+        }
+        Body::Result {
+            call,
+            status,
+            text,
+            diff,
+            path,
+            ..
+        } => {
+            let meta = with(
+                meta,
+                &item.body,
+                &["status", "exit", "ms", "bytes", "spill", "path", "diff"],
+            );
+            let state = if *status == CallStatus::Ok { "completed" } else { "failed" };
+            let update = json!({
+                "sessionUpdate": "tool_call_update", "toolCallId": call, "status": state,
+                "content": content(text, diff.as_deref(), path.as_deref()),
+            });
+            Some(view.update(update, bounded(meta)))
+        }
+        _ => None,
+    }
+}
+
+/// The diff in the meta, bounded: the whole is what the person sees in their own editor.
+fn bounded(mut meta: Map<String, Value>) -> Map<String, Value> {
+    if let Some(Value::String(diff)) = meta.get_mut("diff") {
+        let share = size::TEXT / 3 * diff.len() / size::written_len(diff).max(1);
+        if diff.len() > share {
+            *diff = size::cut(diff, share).into_owned();
+            meta.insert("cut".to_owned(), true.into());
+        }
+    }
+    meta
+}
+
+fn content(text: &str, diff: Option<&str>, path: Option<&str>) -> Value {
+    if let (Some(diff), Some(path)) = (diff, path)
+        && diff.len() <= DRAWN
+    {
+        let (old, new) = sides(diff);
+        return json!([{ "type": "diff", "path": path, "oldText": old, "newText": new }]);
+    }
+    // With the diff in the meta there is room for half a frame of text.
+    let share = size::TEXT / 2 * text.len() / size::written_len(text).max(1);
+    let text = size::cut(text, share.max(1));
+    json!([{ "type": "content", "content": { "type": "text", "text": text } }])
+}
+
+/// The two sides of a unified diff's hunks. None for the old side: the file is new.
+fn sides(diff: &str) -> (Option<String>, String) {
+    let (mut old, mut new) = (String::new(), String::new());
+    let mut fresh = false;
+    for line in diff.lines() {
+        if line.starts_with("@@") {
+            fresh = fresh || line.starts_with("@@ -0,0 ");
+            continue;
+        }
+        if line.starts_with("--- ") || line.starts_with("+++ ") || line.starts_with('\\') {
+            continue;
+        }
+        let mut put = |side: &mut String, text: &str| {
+            side.push_str(text);
+            side.push('\n');
+        };
+        match line.split_at_checked(1) {
+            Some(("+", text)) => put(&mut new, text),
+            Some(("-", text)) => put(&mut old, text),
+            Some((_, text)) => {
+                put(&mut old, text);
+                put(&mut new, text);
+            }
+            None => {
+                put(&mut old, "");
+                put(&mut new, "");
+            }
+        }
+    }
+    let created = fresh && old.is_empty();
+    ((!created).then_some(old), new)
+}
+
+/// The kind of a call by the block it is drawn as.
+pub(super) fn kind(block: &str) -> &'static str {
+    match block {
+        "shell" => "execute",
+        "edit" => "edit",
+        "read" => "read",
+        "search" => "search",
+        "web" => "fetch",
+        "task" | "plan" => "think",
+        _ => "other",
+    }
+}
+
+/// The arguments as JSON, or as the text they were when they are not.
+pub(super) fn raw_input(args: &str) -> Value {
+    serde_json::from_str(args).unwrap_or_else(|_| Value::String(args.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diff_has_two_sides() {
+        let (old, new) = sides("--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n");
+        assert_eq!(old.as_deref(), Some("one\ntwo\nthree\n"));
+        assert_eq!(new, "one\n2\nthree\n");
+        let (old, new) = sides("--- /dev/null\n+++ b/x\n@@ -0,0 +1,2 @@\n+one\n+two\n");
+        assert_eq!((old, new.as_str()), (None, "one\ntwo\n"));
+    }
+
+    #[test]
+    fn arguments_that_are_not_json_stay_as_text() {
+        assert_eq!(raw_input("{\"command\":\"ls\"}"), json!({ "command": "ls" }));
+        assert_eq!(raw_input("{\"command\":"), json!("{\"command\":"));
+    }
+}
