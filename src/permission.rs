@@ -40,6 +40,8 @@ pub struct Command {
     pub timeout: Duration,
     /// What the run is for: watch commands are boxed with a read-only disk in every mode.
     pub purpose: Purpose,
+    /// Why it shall run outside the box (network, other folders); none: in the box where it can.
+    pub open: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,9 +151,45 @@ pub struct Rule {
     pub data: serde_json::Value,
 }
 
+/// Whoever judges: the engine, or a stand-in of a test.
+pub trait Judge: Send + Sync {
+    fn judge(&self, request: &Request, context: &Context, rules: &[Rule]) -> Verdict;
+}
+
+impl Judge for Engine {
+    fn judge(&self, request: &Request, context: &Context, rules: &[Rule]) -> Verdict {
+        Self::judge(self, request, context, rules)
+    }
+}
+
 impl Engine {
+    /// The engine for this computer.
+    pub fn load() -> Self {
+        todo!()
+    }
+
     /// Judges a request. Pure but for looking up programs and resolving links.
     pub fn judge(&self, _request: &Request, _context: &Context, _rules: &[Rule]) -> Verdict {
         todo!()
+    }
+}
+
+/// What tests of other modules need: a grant without a judgement.
+#[cfg(any(test, feature = "testing"))]
+pub mod testing {
+    use super::{Grant, Request};
+
+    /// A grant for a request, as if a person had said yes to it once.
+    pub fn grant_for(request: Request) -> Grant {
+        let digest = crate::ids::Digest::of(format!("{request:?}").as_bytes());
+        Grant {
+            request,
+            digest,
+            allowed: crate::store::item::Allowed {
+                source: "once".into(),
+                text: "you allowed it".into(),
+                r#box: String::new(),
+            },
+        }
     }
 }

@@ -99,6 +99,21 @@ impl std::fmt::Debug for Tools {
 }
 
 impl Tools {
+    /// The tools every agent session has: read, list, glob, grep, write, edit, bash.
+    pub fn standard() -> Self {
+        todo!()
+    }
+
+    /// These tools; of two with one name the first is taken.
+    pub fn of(list: Vec<Arc<dyn Tool>>) -> Self {
+        Self { list }
+    }
+
+    /// All of them, in the order in which they are offered.
+    pub fn all(&self) -> &[Arc<dyn Tool>] {
+        &self.list
+    }
+
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
         self.list.iter().find(|t| t.name() == name).cloned()
     }
