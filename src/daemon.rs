@@ -6,3 +6,4 @@
 pub mod control;
 pub mod lock;
 pub mod status;
+pub mod table;
