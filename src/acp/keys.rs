@@ -22,8 +22,8 @@ use crate::rt::Tasks;
 /// How long an outcome is kept.
 pub const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// The longest key that is taken, in bytes.
-const MAX_KEY: usize = 200;
+/// The longest key that is taken.
+const MAX_KEY: usize = 128;
 
 /// Whose key it is, and for what.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -130,8 +130,12 @@ impl Keys {
         again: Again,
         work: BoxFuture<'static, Did>,
     ) -> Result<Value, RpcError> {
-        if key.is_empty() || key.len() > MAX_KEY {
-            return Err(bad("key", format!("a key has 1 to {MAX_KEY} bytes")));
+        let printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        // A scheduled run's key has our own mark before it.
+        let length = key.strip_prefix("run:").unwrap_or(&key).len();
+        if !(1..=MAX_KEY).contains(&length) || !printable {
+            let text = format!("a key has 1 to {MAX_KEY} printable ASCII characters");
+            return Err(bad("params", text));
         }
         let params = Digest::of(params.to_string().as_bytes());
         let keys = self.clone();

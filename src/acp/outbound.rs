@@ -104,7 +104,7 @@ impl View {
                     return Vec::new();
                 }
                 let data = serde_json::to_value(progress).unwrap_or_default();
-                vec![self.event(self.sent, "phase", data)]
+                vec![self.event(self.sent, None, "phase", data)]
             }
         }
     }
@@ -185,12 +185,22 @@ impl View {
         )
     }
 
-    /// An event of ours.
-    fn event(&self, place: Position, name: &str, mut data: Value) -> Frame {
+    /// An event of ours. `when` is its turn and time; a phase is no item and has neither.
+    fn event(
+        &self,
+        place: Position,
+        when: Option<(u32, i64)>,
+        name: &str,
+        mut data: Value,
+    ) -> Frame {
         size::shrink(&mut data, &["command", "segment"]);
         let mut params = json!({
-            "sessionId": self.session, "seq": place.seq, "at": place.at, "type": name, "data": data,
+            "sessionId": self.session, "seq": place.seq, "type": name, "data": data,
         });
+        if let (Some(params), Some((turn, time))) = (params.as_object_mut(), when) {
+            params.insert("turn".to_owned(), turn.into());
+            params.insert("time".to_owned(), time.into());
+        }
         if let (Some(request), Some(params)) = (&self.replay, params.as_object_mut()) {
             params.insert("replay".to_owned(), request.clone());
         }

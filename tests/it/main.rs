@@ -1,2 +1,4 @@
-#[test]
-fn t() {}
+mod deps;
+mod layers;
+mod schema;
+mod spec;

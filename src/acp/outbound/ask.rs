@@ -70,7 +70,7 @@ fn options(scopes: &[Scope]) -> Vec<Value> {
         .map(|scope| match scope {
             Scope::Once => option("once", "Allow once", "allow_once"),
             Scope::Session => option("session", "Allow for this session", "allow_always"),
-            Scope::Always => option("always", "Always allow in this folder", "allow_always"),
+            Scope::Always => option("always", "Always allow", "allow_always"),
         })
         .collect();
     options.push(option("refuse", "Refuse", "reject_once"));
