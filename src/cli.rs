@@ -3,9 +3,11 @@
 mod answers;
 mod args;
 mod ask;
+mod chats;
 mod failure;
 mod help;
 mod limits;
+mod monitor;
 mod out;
 mod status;
 mod usage;
@@ -20,6 +22,7 @@ use self::failure::{Exit, Failure};
 use self::out::Out;
 use crate::config::Paths;
 use crate::config::paths::PathsError;
+use crate::text::words;
 
 /// What a command comes to.
 type Ending = Result<Exit, Failure>;
@@ -31,13 +34,13 @@ pub fn main() -> ExitCode {
 }
 
 fn run(typed: &[OsString]) -> Exit {
-    let words: Vec<String> = typed
+    let typed_words: Vec<String> = typed
         .iter()
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     // Also where the arguments cannot be understood, errors go where they are looked for.
-    let json = words
+    let json = typed_words
         .iter()
         .take_while(|w| *w != "--")
         .any(|w| w == "--json");
@@ -51,7 +54,7 @@ fn run(typed: &[OsString]) -> Exit {
         Err(error) => {
             let mut command = Args::command();
             command.build();
-            let failure = usage::failure(&error, &words, &command);
+            let failure = usage::failure(&error, &typed_words, &command);
             out.failure(&failure);
             return failure.exit;
         }
@@ -83,6 +86,9 @@ fn dispatch(args: Args, out: Out) -> Ending {
         Command::Status => status::run(out, &paths()?),
         Command::Asks => answers::list(out, &paths()?),
         Command::Answer(args) => answers::answer(out, &paths()?, &args),
+        Command::Sessions { n } => chats::sessions(out, &paths()?, n),
+        Command::Log { n } => chats::log(out, &paths()?, n),
+        Command::Monitor(args) => monitor::run(out, &paths()?, &args),
         _ => Ok(Exit::Well),
     }
 }
@@ -102,7 +108,7 @@ fn paths(data: Option<&std::path::Path>) -> Result<Paths, Failure> {
             format!("the folder {} cannot be used", path.display()),
             format!("ls -ld {}", usage::quoted(&path.display().to_string())),
         )
-        .why(source.to_string()),
+        .why(words::io(&source)),
     };
     let paths = Paths::find(data).map_err(failed)?;
     paths.create().map_err(failed)?;

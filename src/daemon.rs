@@ -5,5 +5,6 @@
 
 pub mod control;
 pub mod lock;
+pub mod monitor;
 pub mod status;
 pub mod table;

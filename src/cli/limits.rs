@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::args::{OnOff, Roots, Service, Whose};
 use super::failure::{Exit, Failure};
 use super::out::Out;
-use super::{Ending, usage};
+use super::{Ending, ask, usage};
 use crate::config::edit::{Change, EditError, Edited, edit};
 use crate::config::{Approvals, Config, ConfigError, Mode, Paths, load};
 use crate::text::nearest::nearest;
@@ -239,7 +239,16 @@ pub(super) fn resume(out: Out, paths: &Paths) -> Ending {
 }
 
 fn set_paused(out: Out, paths: &Paths, paused: bool) -> Ending {
-    let edited = change(paths, &[Change::Paused(paused)])?;
+    // The daemon is told first: this must hold also where the file is broken.
+    let told = ask::if_running::<Value>(paths, "hold", &json!({ "held": paused }))?;
+    let edited = match change(paths, &[Change::Paused(paused)]) {
+        Ok(edited) => edited,
+        Err(failure) if paused && told.is_some() => {
+            out.step("Paused", "all remote work, until the daemon starts again");
+            return Err(failure);
+        }
+        Err(failure) => return Err(failure),
+    };
     let state = if paused { "paused" } else { "working" };
     if out.json {
         out.object(&json!({ "ok": true, "state": state, "changed": edited.changed }));
@@ -292,7 +301,7 @@ fn absolute(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::from(anyhow::Error::from(error)))
 }
 
-fn existing_folder(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn existing_folder(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure> {
     let typed = absolute(paths, folder)?;
     let shown = paths.show(&typed);
     let root = std::fs::canonicalize(&typed).map_err(|error| {
@@ -302,7 +311,7 @@ fn existing_folder(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure> {
             format!("the folder {shown} cannot be used"),
             format!("ls -ld {}", usage::quoted(&typed.display().to_string())),
         )
-        .why(error.to_string())
+        .why(words::io(&error))
     })?;
     if root.is_dir() {
         Ok(root)
@@ -332,7 +341,7 @@ pub(super) fn change(paths: &Paths, changes: &[Change]) -> Result<Edited, Failur
             format!("{} cannot be written", paths.show(&path)),
             format!("ls -ld {}", usage::quoted(&paths.show(&paths.config))),
         )
-        .why(source.to_string()),
+        .why(words::io(&source)),
         EditError::Form { path, key } => Failure::new(
             Exit::Config,
             "config",
@@ -354,7 +363,7 @@ pub(super) fn wrong(paths: &Paths, error: &ConfigError) -> Failure {
             format!("{} cannot be read", paths.show(path)),
             format!("ls -l {}", usage::quoted(&paths.show(path))),
         )
-        .why(source.to_string()),
+        .why(words::io(source)),
         ConfigError::Wrong { path, problems } => {
             let count = words::plural(problems.len() as u64, "mistake", "mistakes");
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();

@@ -66,7 +66,9 @@ type Said = Result<Value, ErrorObjectOwned>;
 /// When a name is given twice, which is a fault of ours.
 pub fn methods(parts: Parts) -> Result<Methods, RegisterMethodError> {
     let mut table = RpcModule::new(parts);
-    method(&mut table, "status", |parts, _| async move { status(&parts).await })?;
+    method(&mut table, "status", |parts, _: Value| async move {
+        status(&parts).await
+    })?;
     method(&mut table, "hold", |parts, params| async move {
         let Held { held } = params;
         parts.live.hold(held);
@@ -91,7 +93,9 @@ pub fn methods(parts: Parts) -> Result<Methods, RegisterMethodError> {
         let asks = parts.sessions.asks(&Origin::Local).await;
         Ok(json!({ "now": clock::now_ms(), "asks": asks }))
     })?;
-    method(&mut table, "answer", |parts, params| async move { answer(&parts, params).await })?;
+    method(&mut table, "answer", |parts, params| async move {
+        answer(&parts, params).await
+    })?;
     method(&mut table, "rules", |parts, _: Value| async move {
         let rules = parts.store.rules().await.map_err(|error| unsaved(&error))?;
         let rules: Vec<Value> = rules
@@ -178,7 +182,12 @@ async fn status(parts: &Parts) -> Said {
         page: parts.page.clone(),
         linked: parts.link.state(),
         limits: Limits::from(&*config),
-        config_problems: parts.live.problems().iter().map(ToString::to_string).collect(),
+        config_problems: parts
+            .live
+            .problems()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         sessions,
         asks: parts.sessions.asks(&Origin::Local).await,
     };
@@ -237,7 +246,9 @@ async fn answer(parts: &Parts, params: AnswerParams) -> Said {
 
 /// The one open question whose id begins like this.
 fn one<'a>(open: &'a [OpenAsk], start: &str) -> Result<&'a OpenAsk, ErrorObjectOwned> {
-    let mut found = open.iter().filter(|ask| ask.body.ask.as_str().starts_with(start));
+    let mut found = open
+        .iter()
+        .filter(|ask| ask.body.ask.as_str().starts_with(start));
     match (found.next(), found.next()) {
         (Some(ask), None) if !start.is_empty() => Ok(ask),
         (None, _) => Err(refusal(
@@ -250,12 +261,18 @@ fn one<'a>(open: &'a [OpenAsk], start: &str) -> Result<&'a OpenAsk, ErrorObjectO
             },
         )),
         _ => {
-            let ids: Vec<&str> = open.iter().map(|ask| AskId::as_str(&ask.body.ask)).collect();
+            let ids: Vec<&str> = open
+                .iter()
+                .map(|ask| AskId::as_str(&ask.body.ask))
+                .collect();
             Err(refusal(
                 format!("several questions that wait have an id that begins with {start}"),
                 Detail {
                     code: "usage".into(),
-                    why: Some(format!("they are {}", crate::text::words::list(&ids, "and"))),
+                    why: Some(format!(
+                        "they are {}",
+                        crate::text::words::list(&ids, "and")
+                    )),
                     fixes: vec!["lembas asks".into()],
                     number: None,
                 },
@@ -277,7 +294,10 @@ fn not_taken(error: &AnswerError) -> ErrorObjectOwned {
             };
             ("gone", how)
         }
-        AnswerError::Changed => ("gone", "what would run is not what was shown any more".into()),
+        AnswerError::Changed => (
+            "gone",
+            "what would run is not what was shown any more".into(),
+        ),
         AnswerError::Unknown => ("gone", "no such question waits any more".into()),
         AnswerError::LocalOnly | AnswerError::Scope(_) => ("scope", error.to_string()),
         AnswerError::Store(why) => {
@@ -322,7 +342,11 @@ async fn remove_rule(parts: &Parts, params: RuleParams) -> Said {
             },
         ));
     };
-    let removed = parts.store.remove_rule(&rule.id).await.map_err(|error| unsaved(&error))?;
+    let removed = parts
+        .store
+        .remove_rule(&rule.id)
+        .await
+        .map_err(|error| unsaved(&error))?;
     Ok(json!({ "id": rule.id, "data": rule.data, "removed": removed }))
 }
 

@@ -1,3 +1,4 @@
+mod cli;
 mod deps;
 mod layers;
 mod schema;
