@@ -1,2 +1,3 @@
-#[test]
-fn t() {}
+//! The one binary of integration tests.
+
+mod link;
