@@ -4,4 +4,6 @@
 //! rows mean beyond their shape, which is the business of `session`, `remote` and `hub`.
 
 pub mod db;
+pub mod device;
 pub mod item;
+pub mod journal;

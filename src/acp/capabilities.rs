@@ -10,9 +10,11 @@ use agent_client_protocol_schema::v1;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::About;
 use super::error::bad;
 use crate::permission::Origin;
 use crate::rpc::RpcError;
+use crate::spec::Spec;
 
 /// The link protocol spoken here (R97).
 pub const PROTOCOL: u64 = 3;
@@ -95,7 +97,7 @@ impl Client {
 
     /// Whether a method of ours exists for this client.
     pub(crate) fn may_call(&self, method: &str) -> bool {
-        Capability::of(method).is_none_or(|capability| self.has(capability))
+        self.lembas && Capability::of(method).is_none_or(|capability| self.has(capability))
     }
 
     /// Only what it follows is streamed to it.
@@ -163,14 +165,13 @@ pub(crate) fn read(params: Value, origin: &Origin) -> Result<Client, RpcError> {
 
 /// Refuses another link protocol, naming what to update (R97).
 pub fn protocol(theirs: u64) -> Result<(), RpcError> {
-    let update = match theirs.cmp(&PROTOCOL) {
+    let text = match theirs.cmp(&PROTOCOL) {
         std::cmp::Ordering::Equal => return Ok(()),
-        std::cmp::Ordering::Less => "update the instance to LLeMbas 2.0 or later",
-        std::cmp::Ordering::Greater => "update lembas on this computer",
+        std::cmp::Ordering::Less => "older",
+        std::cmp::Ordering::Greater => "newer",
     };
-    let text = format!(
-        "This instance speaks link protocol {theirs} and this computer {PROTOCOL}: {update}."
-    );
+    let texts = &Spec::embedded().numbers.limits;
+    let text = texts.say(text, &[("theirs", &theirs.to_string())]);
     Err(
         RpcError::new(RpcError::INVALID_PARAMS, text.clone()).with_data(json!({
             "reason": "protocol", "protocol": PROTOCOL, "text": text,
@@ -179,7 +180,7 @@ pub fn protocol(theirs: u64) -> Result<(), RpcError> {
 }
 
 /// The answer to `initialize`; `ours` is `agentCapabilities._meta.lembas`.
-pub(crate) fn answer(version: &str, ours: &Value) -> Value {
+pub(crate) fn answer(about: &About, ours: &Value) -> Value {
     json!({
         "protocolVersion": 1,
         "agentCapabilities": {
@@ -192,7 +193,9 @@ pub(crate) fn answer(version: &str, ours: &Value) -> Value {
             "_meta": { "lembas": ours },
         },
         "authMethods": [],
-        "agentInfo": { "name": "lembas", "title": "lembas", "version": version },
+        "agentInfo": {
+            "name": "lembas", "title": format!("lembas on {}", about.name), "version": about.version,
+        },
     })
 }
 
@@ -254,7 +257,16 @@ mod tests {
 
     #[test]
     fn what_we_answer_is_valid_for_the_published_types() {
-        let answer = answer("1.0.0", &json!({ "protocol": 3 }));
+        let about = About {
+            id: "d".to_owned(),
+            name: "zephyr".to_owned(),
+            os: "linux".to_owned(),
+            arch: "x86_64".to_owned(),
+            version: "1.0.0".to_owned(),
+            home: None,
+            spec: "3.6.0".to_owned(),
+        };
+        let answer = answer(&about, &json!({ "protocol": 3 }));
         let read: v1::InitializeResponse = serde_json::from_value(answer).unwrap();
         assert!(read.agent_capabilities.load_session);
         let sessions = read.agent_capabilities.session_capabilities;

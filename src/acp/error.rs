@@ -71,10 +71,10 @@ pub(crate) fn missing(id: &SessionId) -> RpcError {
         .with_data(json!({ "sessionId": shown }))
 }
 
-/// Not now.
-pub(crate) fn busy(text: &str, retry_after: u64) -> RpcError {
+/// Not now: `turn` when the session itself is at work, `full` when the computer is.
+pub(crate) fn busy(reason: &str, text: &str, retry_after: u64) -> RpcError {
     RpcError::new(BUSY, text)
-        .with_data(json!({ "reason": "busy", "text": text, "retry_after": retry_after }))
+        .with_data(json!({ "reason": reason, "text": text, "retry_after": retry_after }))
 }
 
 /// The text of an error and of what caused it, without saying anything twice.
@@ -98,10 +98,11 @@ pub(crate) fn session(error: &SessionError) -> RpcError {
     match error {
         SessionError::Missing(id) => missing(id),
         SessionError::Busy => busy(
+            "turn",
             "a turn is running in this session: wait for its end, or stop it first",
             1,
         ),
-        SessionError::TooMany(_) => Refusal::new(REFUSED, "max_sessions", text).into(),
+        SessionError::TooMany(_) => busy("full", &text, 60),
         SessionError::Key(_) => bad("key", text),
         SessionError::Refused(_) => Refusal::new(REFUSED, "refused", text).into(),
         SessionError::Store(_) => {

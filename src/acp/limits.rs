@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::error::Refusal;
 use crate::config::Mode;
+use crate::permission::Origin;
 use crate::rpc::RpcError;
 use crate::session::Scheduled;
 use crate::store::item::Scope;
@@ -54,8 +55,11 @@ pub trait Limits: Send + Sync + 'static {
     /// Whether scheduled work is taken at all: for a session that was opened as such.
     fn scheduled(&self) -> Result<(), Refusal>;
 
-    /// Turns of clients under these limits that may run at once.
+    /// Turns of one client's sessions that may run at once; none: any number.
     fn max_sessions(&self) -> Option<usize>;
+
+    /// What is said at that bound.
+    fn max_sessions_words(&self, max: usize) -> String;
 
     /// Those of the offered yeses that count when they come from here.
     fn scopes(&self, offered: &[Scope]) -> Vec<Scope>;
@@ -72,12 +76,11 @@ pub trait RemoteWork: Send + Sync + 'static {
     /// `_lembas/directories`.
     fn directories(&self, path: Option<PathBuf>) -> BoxFuture<'static, Result<Value, RpcError>>;
 
-    /// `_lembas/monitor`. `grant` is the token's, which the counting of runs is bound to.
-    fn monitor(&self, grant: String, params: Value)
-    -> BoxFuture<'static, Result<Value, RpcError>>;
+    /// `_lembas/monitor`, for the instance and grant of the link.
+    fn monitor(&self, origin: &Origin, params: Value) -> BoxFuture<'static, Result<Value, RpcError>>;
 
     /// `_lembas/token`: the successor of this link's token, kept before it answers.
-    fn token(&self, params: Value) -> BoxFuture<'static, Result<Value, RpcError>>;
+    fn token(&self, origin: &Origin, params: Value) -> BoxFuture<'static, Result<Value, RpcError>>;
 }
 
 /// The gate of somebody at this computer.
@@ -103,7 +106,7 @@ impl Limits for Local {
     fn schedule(&self, _asked: &Schedule) -> Result<(Scheduled, Lowered), Refusal> {
         Err(Refusal::new(
             RpcError::INVALID_PARAMS,
-            "scheduled",
+            "params",
             "scheduled runs come from a linked instance, not from a program on this computer",
         ))
     }
@@ -114,6 +117,10 @@ impl Limits for Local {
 
     fn max_sessions(&self) -> Option<usize> {
         None
+    }
+
+    fn max_sessions_words(&self, max: usize) -> String {
+        format!("{max} sessions work already")
     }
 
     fn scopes(&self, offered: &[Scope]) -> Vec<Scope> {
@@ -133,16 +140,16 @@ impl Limits for Local {
 /// The resolved form of a folder that exists, or why there is none.
 pub fn existing(path: &Path) -> Result<PathBuf, Refusal> {
     let shown = path.display().to_string();
-    let bad = |text: String| {
-        Refusal::new(RpcError::INVALID_PARAMS, "folder", text).about(shown.clone())
+    let bad = |reason, text: String| {
+        Refusal::new(RpcError::INVALID_PARAMS, reason, text).about(shown.clone())
     };
     if !path.is_absolute() {
-        return Err(bad(format!(
+        return Err(bad("params", format!(
             "{shown} is not a whole path: a folder is given from the root on, as in /home/ana/notes"
         )));
     }
     let real = path.canonicalize().map_err(|error| {
-        bad(match error.kind() {
+        bad("missing", match error.kind() {
             std::io::ErrorKind::NotFound => format!("the folder {shown} does not exist"),
             std::io::ErrorKind::PermissionDenied => {
                 format!("the folder {shown} may not be looked into")
@@ -153,6 +160,6 @@ pub fn existing(path: &Path) -> Result<PathBuf, Refusal> {
     if real.is_dir() {
         Ok(real)
     } else {
-        Err(bad(format!("{shown} is not a folder")))
+        Err(bad("missing", format!("{shown} is not a folder")))
     }
 }

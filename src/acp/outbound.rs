@@ -104,7 +104,7 @@ impl View {
                     return Vec::new();
                 }
                 let data = serde_json::to_value(progress).unwrap_or_default();
-                vec![self.event(self.sent, "phase", data)]
+                vec![self.event(self.sent, None, "phase", data)]
             }
         }
     }
@@ -158,7 +158,7 @@ impl View {
                 json!({ "sessionUpdate": "tool_call_update", "toolCallId": call })
             }
         };
-        Some(self.update(update, meta))
+        Some(self.text_update(update, meta))
     }
 
     /// `_meta.lembas` of an update.
@@ -174,23 +174,42 @@ impl View {
         meta
     }
 
-    fn update(&self, mut update: Value, mut meta: Map<String, Value>) -> Frame {
-        // Streamed text was made to fit; in anything else the long strings are cut.
-        if size::shrink(&mut update, &[]) {
-            meta.insert("cut".to_owned(), true.into());
-        }
-        Frame::new(
-            "session/update",
-            json!({ "sessionId": self.session, "update": update, "_meta": { "lembas": meta } }),
-        )
+    /// An update of text, which was made to fit.
+    fn text_update(&self, update: Value, meta: Map<String, Value>) -> Frame {
+        Frame::new("session/update", self.params(update, meta))
     }
 
-    /// An event of ours.
-    fn event(&self, place: Position, name: &str, mut data: Value) -> Frame {
+    /// Any other update: when it does not fit its long strings are cut, and it says so.
+    fn update(&self, update: Value, meta: Map<String, Value>) -> Frame {
+        let mut params = self.params(update, meta);
+        if size::shrink(&mut params, &["sessionId", "replay"])
+            && let Some(meta) = params.pointer_mut("/_meta/lembas").and_then(Value::as_object_mut)
+        {
+            meta.insert("cut".to_owned(), true.into());
+        }
+        Frame::new("session/update", params)
+    }
+
+    fn params(&self, update: Value, meta: Map<String, Value>) -> Value {
+        json!({ "sessionId": self.session, "update": update, "_meta": { "lembas": meta } })
+    }
+
+    /// An event of ours. `when` is its turn and time; a phase is no item and has neither.
+    fn event(
+        &self,
+        place: Position,
+        when: Option<(u32, i64)>,
+        name: &str,
+        mut data: Value,
+    ) -> Frame {
         size::shrink(&mut data, &["command", "segment"]);
         let mut params = json!({
-            "sessionId": self.session, "seq": place.seq, "at": place.at, "type": name, "data": data,
+            "sessionId": self.session, "seq": place.seq, "type": name, "data": data,
         });
+        if let (Some(params), Some((turn, time))) = (params.as_object_mut(), when) {
+            params.insert("turn".to_owned(), turn.into());
+            params.insert("time".to_owned(), time.into());
+        }
         if let (Some(request), Some(params)) = (&self.replay, params.as_object_mut()) {
             params.insert("replay".to_owned(), request.clone());
         }

@@ -309,7 +309,9 @@ impl<W: super::Sink> Driver<W> {
     fn call(&mut self, id: Id, method: String, params: Value, order: u64) {
         let cancelled = CancellationToken::new();
         self.tokens.insert(id.clone(), cancelled.clone());
+        let answered = CancellationToken::new();
         let call = Call {
+            answered: answered.clone(),
             method: method.clone(),
             params,
             id: id.clone(),
@@ -335,6 +337,7 @@ impl<W: super::Sink> Driver<W> {
             drop(outcome);
             // When the link is closed there is nobody to answer.
             let _ = peer.enqueue(frame, Kind::Answer { id, ok }).await;
+            answered.cancel();
         });
     }
 

@@ -171,7 +171,7 @@ pub struct Tokens {
 
 /// What an item says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub enum Body {
     /// A prompt opens a turn.
     Prompt {

@@ -1,3 +1,11 @@
-//! The one binary of integration tests.
+//! One binary for all integration tests: real sockets, processes and files, hermetic folders.
 
+mod cli;
+mod conformance;
+mod deps;
+mod exec;
+mod files;
+mod layers;
 mod link;
+mod schema;
+mod spec;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::item::with;
-use super::{Frame, View, size};
+use super::{Frame, View};
 use crate::store::item::{Body, CallStatus, Item};
 
 /// The longest diff that is also given as old and new text, which an editor draws.
@@ -27,7 +27,7 @@ pub(super) fn frame(view: &View, item: &Item, mut meta: Map<String, Value>) -> O
                 locations.iter().map(|path| json!({ "path": path })).collect();
             let update = json!({
                 "sessionUpdate": "tool_call", "toolCallId": call, "title": title,
-                "kind": kind(block), "status": "pending",
+                "kind": kind(tool, block), "status": "pending",
                 "rawInput": raw_input(args), "locations": locations,
             });
             Some(view.update(update, meta))
@@ -56,35 +56,22 @@ pub(super) fn frame(view: &View, item: &Item, mut meta: Map<String, Value>) -> O
                 "sessionUpdate": "tool_call_update", "toolCallId": call, "status": state,
                 "content": content(text, diff.as_deref(), path.as_deref()),
             });
-            Some(view.update(update, bounded(meta)))
+            Some(view.update(update, meta))
         }
         _ => None,
     }
 }
 
-/// The diff in the meta, bounded: the whole is what the person sees in their own editor.
-fn bounded(mut meta: Map<String, Value>) -> Map<String, Value> {
-    if let Some(Value::String(diff)) = meta.get_mut("diff") {
-        let share = size::TEXT / 3 * diff.len() / size::written_len(diff).max(1);
-        if diff.len() > share {
-            *diff = size::cut(diff, share).into_owned();
-            meta.insert("cut".to_owned(), true.into());
-        }
-    }
-    meta
-}
-
 fn content(text: &str, diff: Option<&str>, path: Option<&str>) -> Value {
+    let mut blocks = Vec::new();
     if let (Some(diff), Some(path)) = (diff, path)
         && diff.len() <= DRAWN
     {
         let (old, new) = sides(diff);
-        return json!([{ "type": "diff", "path": path, "oldText": old, "newText": new }]);
+        blocks.push(json!({ "type": "diff", "path": path, "oldText": old, "newText": new }));
     }
-    // With the diff in the meta there is room for half a frame of text.
-    let share = size::TEXT / 2 * text.len() / size::written_len(text).max(1);
-    let text = size::cut(text, share.max(1));
-    json!([{ "type": "content", "content": { "type": "text", "text": text } }])
+    blocks.push(json!({ "type": "content", "content": { "type": "text", "text": text } }));
+    Value::Array(blocks)
 }
 
 /// The two sides of a unified diff's hunks. None for the old side: the file is new.
@@ -99,7 +86,7 @@ fn sides(diff: &str) -> (Option<String>, String) {
         if line.starts_with("--- ") || line.starts_with("+++ ") || line.starts_with('\\') {
             continue;
         }
-        let mut put = |side: &mut String, text: &str| {
+        let put = |side: &mut String, text: &str| {
             side.push_str(text);
             side.push('\n');
         };
@@ -120,22 +107,26 @@ fn sides(diff: &str) -> (Option<String>, String) {
     ((!created).then_some(old), new)
 }
 
-/// The kind of a call by the block it is drawn as.
-pub(super) fn kind(block: &str) -> &'static str {
-    match block {
-        "shell" => "execute",
-        "edit" => "edit",
-        "read" => "read",
-        "search" => "search",
-        "web" => "fetch",
-        "task" | "plan" => "think",
+/// The kind of a call (U5): by its tool, and of one that we do not know by the block it is
+/// drawn as.
+fn kind(tool: &str, block: &str) -> &'static str {
+    match (tool, block) {
+        ("read" | "list", _) => "read",
+        ("glob" | "grep", _) => "search",
+        ("write" | "edit", _) => "edit",
+        ("bash", _) | (_, "shell") => "execute",
+        ("plan_write" | "plan_update" | "plan_submit", _) => "think",
+        (_, "web") => "fetch",
         _ => "other",
     }
 }
 
-/// The arguments as JSON, or as the text they were when they are not.
+/// The arguments as an object, or as the text they were when they are none.
 pub(super) fn raw_input(args: &str) -> Value {
-    serde_json::from_str(args).unwrap_or_else(|_| Value::String(args.to_owned()))
+    match serde_json::from_str(args) {
+        Ok(Value::Object(args)) => Value::Object(args),
+        _ => Value::String(args.to_owned()),
+    }
 }
 
 #[cfg(test)]

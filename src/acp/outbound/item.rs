@@ -31,10 +31,8 @@ pub(super) fn frames(view: &View, item: &Item) -> Vec<Frame> {
             call::frame(view, item, meta).into_iter().collect()
         }
         Body::Plan { plan } => {
-            let entries = json!({ "sessionUpdate": "plan", "entries": plan_entries(plan) });
-            let mut frames = vec![view.update(entries, meta)];
-            frames.extend(own(view, item, "plan_state", plan.clone()));
-            frames
+            let update = json!({ "sessionUpdate": "plan", "entries": plan_entries(plan) });
+            both(view, item, update, meta, ("plan_state", json!({ "plan": plan })))
         }
         Body::Mode { mode, .. } => vec![view.update(
             json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode }),
@@ -42,9 +40,7 @@ pub(super) fn frames(view: &View, item: &Item) -> Vec<Frame> {
         )],
         Body::Title { title } => {
             let update = json!({ "sessionUpdate": "session_info_update", "title": title });
-            let mut frames = vec![view.update(update, meta)];
-            frames.extend(own(view, item, "title", json!({ "title": title })));
-            frames
+            both(view, item, update, meta, ("title", json!({ "title": title })))
         }
         Body::Model { model } => own(view, item, "model", json!({ "model": model })),
         Body::Level { level } => own(view, item, "level", json!({ "level": level })),
@@ -77,14 +73,29 @@ pub(super) fn frames(view: &View, item: &Item) -> Vec<Frame> {
 }
 
 /// An event of ours, to a client that knows our events.
-fn own(view: &View, item: &Item, name: &str, mut data: Value) -> Vec<Frame> {
+fn own(view: &View, item: &Item, name: &str, data: Value) -> Vec<Frame> {
     if !view.client.lembas {
         return Vec::new();
     }
-    if let Some(data) = data.as_object_mut() {
-        data.entry("time").or_insert_with(|| item.time.into());
+    let when = Some((item.turn, item.time));
+    vec![view.event(item.position(), when, name, data)]
+}
+
+/// An update and, behind it, the same item as an event of ours.
+fn both(
+    view: &View,
+    item: &Item,
+    update: Value,
+    mut meta: Map<String, Value>,
+    (name, data): (&str, Value),
+) -> Vec<Frame> {
+    let event = own(view, item, name, data);
+    if !event.is_empty() {
+        meta.insert("more".to_owned(), true.into());
     }
-    vec![view.event(item.position(), name, data)]
+    let mut frames = vec![view.update(update, meta)];
+    frames.extend(event);
+    frames
 }
 
 /// The named fields of a body, where it has them, beside what is there.
@@ -139,7 +150,7 @@ fn prompt(view: &View, item: &Item, parts: &[Part], meta: &Map<String, Value>) -
         let id = item.seq.0.to_string();
         let update =
             json!({ "sessionUpdate": "user_message_chunk", "messageId": id, "content": content });
-        view.update(update, meta)
+        view.text_update(update, meta)
     });
     frames.collect()
 }
