@@ -6,5 +6,6 @@ mod deps;
 mod exec;
 mod files;
 mod layers;
+mod link;
 mod schema;
 mod spec;
