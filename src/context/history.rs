@@ -60,7 +60,8 @@ impl History {
                 Body::Step { .. } => {
                     // An answer that was cut off and asked for again counts for nothing.
                     let cut = step.as_ref().is_some_and(|s| !s.sampled);
-                    finish(&mut messages, step.take().filter(|_| !cut), &results, false);
+                    let reasoning = item.turn == last_turn;
+                    finish(&mut messages, step.take().filter(|_| !cut), &results, reasoning);
                     step = Some(Step::default());
                 }
                 Body::TurnEnd { .. } => {
@@ -132,12 +133,12 @@ fn matters(body: &Body) -> bool {
     )
 }
 
-/// Ends an assistant message. `open`: the turn goes on, so its reasoning goes back too.
+/// Ends an assistant message. `reasoning`: its turn is the last one, so its reasoning goes back.
 fn finish(
     messages: &mut Vec<Message>,
     step: Option<Step>,
     results: &HashMap<&CallId, String>,
-    open: bool,
+    reasoning: bool,
 ) {
     let Some(step) = step else { return };
     // Some servers refuse a message that says nothing.
@@ -158,7 +159,7 @@ fn finish(
         .collect();
     messages.push(Message::Assistant {
         text: step.text,
-        reasoning: (open && !step.thought.is_empty()).then_some(step.thought),
+        reasoning: (reasoning && !step.thought.is_empty()).then_some(step.thought),
         calls,
     });
     messages.extend(answers);
