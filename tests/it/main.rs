@@ -9,3 +9,4 @@ mod layers;
 mod link;
 mod schema;
 mod spec;
+mod turn;
