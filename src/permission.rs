@@ -4,12 +4,30 @@
 //! The grant holds the exact bytes, folder, environment and box that were judged: the text that
 //! was judged is the text that runs. Not here: running (`exec`), asking a person (`session`).
 
+mod command;
+mod engine;
+mod facts;
+mod floor;
+mod git;
+mod grant;
+mod paths;
+mod programs;
+mod reader;
+mod rule;
+mod words;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::{Approvals, Mode};
 use crate::ids::{Digest, SessionId};
-use crate::store::item::{Allowed, AskBody, Scope};
+use crate::store::item::AskBody;
+
+pub use engine::Engine;
+pub use facts::{Facts, Strength};
+pub use grant::{BoxKind, BoxPlan, Grant, Run, Sees};
+pub use paths::resolve;
+pub use rule::Rule;
 
 /// What a tool wants to do, in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +45,11 @@ pub enum Action {
     /// Reads files or folders (absolute, links not yet resolved).
     Read { paths: Vec<PathBuf> },
     /// Changes one file (absolute). `digest` is of the bytes that will be there.
-    Write { path: PathBuf, digest: Digest, diff: String },
+    Write {
+        path: PathBuf,
+        digest: Digest,
+        diff: String,
+    },
     Execute(Command),
     /// Touches nothing but the session: plan, questions.
     Interact,
@@ -51,7 +73,8 @@ pub enum Purpose {
 }
 
 /// On whose word the session runs.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// Someone at this computer: a terminal, an editor.
     Local,
@@ -86,10 +109,6 @@ pub enum Attended {
     Nobody,
 }
 
-/// The engine: the spec's floor and tables, the machine's facts (box, programs), the rules.
-#[derive(Clone, Debug)]
-pub struct Engine {}
-
 /// What a judgement says.
 #[derive(Debug)]
 pub enum Verdict {
@@ -101,7 +120,7 @@ pub enum Verdict {
 /// A refusal, in words for the model and the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// `floor`, `protected`, `rule`, `mode`, `outside`, `unattended`, `unreadable`.
+    /// `floor`, `protected`, `rule`, `mode`, `outside`, `unattended`, `unreadable`, `sudo`.
     pub layer: &'static str,
     pub segment: Option<String>,
     pub text: String,
@@ -114,41 +133,7 @@ pub struct Pending {
     /// As it is stored and shown; `ask`, `call` and `wait_ms` are the session's to fill.
     pub body: AskBody,
     grant: Grant,
-}
-
-impl Pending {
-    /// The person said yes to exactly this. A rule is made where the scope is wider than once.
-    pub fn allowed(self, _scope: Scope) -> (Grant, Option<Rule>) {
-        todo!()
-    }
-}
-
-/// Permission to do one thing, once. Only this module makes one.
-#[derive(Debug)]
-pub struct Grant {
-    request: Request,
-    digest: Digest,
-    allowed: Allowed,
-}
-
-impl Grant {
-    pub fn request(&self) -> &Request {
-        &self.request
-    }
-    pub fn digest(&self) -> &Digest {
-        &self.digest
-    }
-    /// What let it through, in words.
-    pub fn decision(&self) -> &Allowed {
-        &self.allowed
-    }
-}
-
-/// A stored or session yes (or no), bound to a folder, an origin and the command it came from.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Rule {
-    pub id: String,
-    pub data: serde_json::Value,
+    rule: Option<Rule>,
 }
 
 /// Whoever judges: the engine, or a stand-in of a test.
@@ -162,34 +147,17 @@ impl Judge for Engine {
     }
 }
 
-impl Engine {
-    /// The engine for this computer.
-    pub fn load() -> Self {
-        todo!()
-    }
-
-    /// Judges a request. Pure but for looking up programs and resolving links.
-    pub fn judge(&self, _request: &Request, _context: &Context, _rules: &[Rule]) -> Verdict {
-        todo!()
-    }
-}
-
 /// What tests of other modules need: a grant without a judgement.
 #[cfg(any(test, feature = "testing"))]
 pub mod testing {
+    pub use super::facts::testing::Fixed;
     use super::{Grant, Request};
 
-    /// A grant for a request, as if a person had said yes to it once.
+    /// A grant for a request, as if a person had said yes to it once: no box, the paths as given.
     pub fn grant_for(request: Request) -> Grant {
-        let digest = crate::ids::Digest::of(format!("{request:?}").as_bytes());
-        Grant {
-            request,
-            digest,
-            allowed: crate::store::item::Allowed {
-                source: "once".into(),
-                text: "you allowed it".into(),
-                r#box: String::new(),
-            },
-        }
+        Grant::of_test(request)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,3 @@
 //! spec
+
+pub mod permission;

@@ -229,6 +229,33 @@ fn lower(text: &str, depth: u8, by: Option<usize>, script: &mut Script) {
     }
 }
 
+/// How many substitutions the parser sees in a node, itself left out.
+fn substitutions(node: Node<'_>) -> usize {
+    let mut cursor = node.walk();
+    let (mut count, mut depth) = (0, 0usize);
+    loop {
+        let found = matches!(
+            cursor.node().kind(),
+            "command_substitution" | "process_substitution"
+        );
+        count += usize::from(found);
+        if !found && cursor.goto_first_child() {
+            depth += 1;
+            continue;
+        }
+        loop {
+            if depth == 0 {
+                return count;
+            }
+            if cursor.goto_next_sibling() {
+                break;
+            }
+            cursor.goto_parent();
+            depth -= 1;
+        }
+    }
+}
+
 struct Lowering<'t, 's> {
     text: &'t str,
     depth: u8,
@@ -265,6 +292,10 @@ impl<'t> Lowering<'t, '_> {
                 }
             }
             "expansion" => {
+                // The parser overlooks a substitution in some of its operators: `${x^^$(…)}`.
+                if substitutions(node) < Word::read(self.of(node)).commands.len() {
+                    self.script.doubt(DoubtKind::Syntax, self.of(node));
+                }
                 if Word::read(self.of(node)).dynamic == Some(Dynamic::Transform) {
                     let text = self.of(node);
                     self.script.doubt(DoubtKind::Transform, text);

@@ -324,9 +324,19 @@ fn code(name: &str, arguments: &[Word]) -> Vec<Inner> {
                 if text.starts_with("--") {
                     found.extend(value_of(text));
                 }
-                if text.starts_with('-') {
+                if matches!(
+                    text,
+                    "-I" | "-F" | "-P" | "-H" | "-e" | "-S" | "-o" | "-TT" | "--to-command"
+                        | "--use-compress-program" | "--checkpoint-action" | "--rsh-command"
+                        | "--info-script" | "--compress-program" | "--pre" | "--hostname-bin"
+                        | "--pager" | "--rsh" | "--eval"
+                ) {
                     found.extend(arguments.get(at + 1).map(|w| w.text().to_owned()));
                 }
+            }
+            if matches!(name, "rg" | "ag" | "ack") {
+                // `-e` of these is what they look for.
+                found.retain(|f| !texts().zip(texts().skip(1)).any(|(o, v)| o == "-e" && v == f));
             }
         }
         _ if is_code(name) => {
