@@ -606,14 +606,20 @@ fn writer(
     let Some(table) = permission().options.writers.get(base) else {
         return;
     };
-    let split = reader::split(arguments, &table.options);
+    let takes: Vec<String> = table.options.iter().chain(&table.script).cloned().collect();
+    let split = reader::split(arguments, &takes);
+    let scripted = split.values.iter().any(|(option, _)| {
+        table.script.iter().any(|s| option.ends_with(s.trim_start_matches('-')))
+    });
     let when: Vec<&str> = table.when.iter().map(String::as_str).collect();
     if !when.is_empty() && !programs::any_gated(&split.options, &when) {
         return;
     }
     let mut changed: Vec<Word> = Vec::new();
-    for (_, value) in &split.values {
-        changed.push((*value).clone());
+    for (option, value) in &split.values {
+        if table.options.iter().any(|o| o == option) {
+            changed.push((*value).clone());
+        }
     }
     for word in arguments {
         let text = word.text();
@@ -629,6 +635,7 @@ fn writer(
     let operands = split.operands.iter().map(|w| (*w).clone());
     match table.operands {
         Operands::All => changed.extend(operands),
+        Operands::Rest if scripted => changed.extend(operands),
         Operands::Rest => changed.extend(operands.skip(1)),
         Operands::Last => changed.extend(operands.last()),
         Operands::None => {}

@@ -715,8 +715,9 @@ impl Judging<'_> {
         let wanted: Option<Vec<_>> = asking.map(|r| r.wanted.as_ref()).collect();
         let mut patterns: Vec<Pattern> = Vec::new();
         for wanted in wanted.iter().flatten() {
-            let made = pattern(wanted);
-            if !patterns.contains(&made) {
+            if let Some(made) = pattern(wanted)
+                && !patterns.contains(&made)
+            {
                 patterns.push(made);
             }
         }

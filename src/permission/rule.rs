@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BoxKind, Context, Origin};
 use crate::ids::{self, SessionId};
-use crate::shell::Invocation;
+use crate::shell::{Dynamic, Invocation};
 use crate::spec::permission::permission;
 use crate::store::item::Scope;
 
@@ -140,10 +140,8 @@ impl Pattern {
     /// Whether it covers everything that the wanted pattern stands for.
     pub(super) fn covers(&self, wanted: &Wanted) -> bool {
         match (self, wanted) {
-            (Self::Exact { words }, Wanted::Call { argv, .. }) => words == argv,
-            (Self::Prefix { words }, Wanted::Call { naming, .. }) => {
-                naming.as_ref().is_some_and(|n| n.starts_with(words))
-            }
+            (Self::Exact { words }, Wanted::Call { argv, .. }) => argv.as_ref() == Some(words),
+            (Self::Prefix { words }, Wanted::Call { naming, .. }) => naming.starts_with(words),
             (Self::File { path }, Wanted::File(file)) => path == file,
             (Self::Folder { path }, Wanted::Read(file)) => file.starts_with(path),
             _ => false,
@@ -155,9 +153,10 @@ impl Pattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     Call {
-        argv: Vec<String>,
+        /// All words, where none is made at run time.
+        argv: Option<Vec<String>>,
         /// The words up to the first flag.
-        naming: Option<Vec<String>>,
+        naming: Vec<String>,
     },
     File(PathBuf),
     Read(PathBuf),
@@ -166,27 +165,41 @@ pub(super) enum Wanted {
 /// What an invocation wants, or none where only a yes to this once can be given: words made at
 /// run time, settings of variables, code in the arguments, a payload.
 pub(super) fn wanted(invocation: &Invocation) -> Option<Wanted> {
-    if invocation.depth > 0 || invocation.open_ended || !invocation.assignments.is_empty() {
+    let harmless = invocation
+        .assignments
+        .iter()
+        .all(|a| permission().defaults.variables.harmless.contains(&a.name));
+    if invocation.depth > 0 || invocation.open_ended || !harmless {
         return None;
     }
-    let argv: Option<Vec<String>> = invocation
-        .words
-        .iter()
-        .map(|w| w.literal().map(str::to_owned))
-        .collect();
-    let argv = argv?;
-    if code_argument(&argv) {
+    let mut naming = Vec::new();
+    let mut named = false;
+    let mut argv = Some(Vec::new());
+    for word in &invocation.words {
+        // A glob is remembered as it is written.
+        let text = word.dynamic.is_none().then(|| word.text().to_owned());
+        match (&text, word.dynamic) {
+            (None, Some(Dynamic::Parameter | Dynamic::Brace | Dynamic::Arithmetic)) => argv = None,
+            (None, _) => return None,
+            (Some(text), _) => {
+                if let Some(argv) = &mut argv {
+                    argv.push(text.clone());
+                }
+            }
+        }
+        named |= text.as_ref().is_none_or(|t| t.starts_with(['-', '+']) || word.is_glob());
+        if let Some(text) = text
+            && !named
+        {
+            naming.push(text);
+        }
+    }
+    let literal: Vec<String> = invocation.words.iter().map(|w| w.text().to_owned()).collect();
+    if code_argument(&literal) {
         return None;
     }
-    let naming = argv
-        .iter()
-        .take_while(|w| !w.starts_with('-') && !w.starts_with('+'))
-        .cloned()
-        .collect();
-    Some(Wanted::Call {
-        argv,
-        naming: Some(naming),
-    })
+    let wanted = Wanted::Call { argv, naming };
+    pattern(&wanted).map(|_| wanted)
 }
 
 /// An interpreter or shell with code among its arguments.
@@ -209,29 +222,24 @@ fn code_argument(argv: &[String]) -> bool {
         || matches!(name, Some("eval" | "trap" | "source" | "." | "alias"))
 }
 
-/// The widest pattern that an "always" makes of what was wanted.
-pub(super) fn pattern(wanted: &Wanted) -> Pattern {
+/// The widest pattern that an "always" makes of what was wanted; none where its words are only
+/// made at run time and no prefix of them names it.
+pub(super) fn pattern(wanted: &Wanted) -> Option<Pattern> {
     match wanted {
-        Wanted::File(path) => Pattern::File { path: path.clone() },
-        Wanted::Read(path) => Pattern::Folder {
+        Wanted::File(path) => Some(Pattern::File { path: path.clone() }),
+        Wanted::Read(path) => Some(Pattern::Folder {
             path: if path.is_dir() {
                 path.clone()
             } else {
                 path.parent().unwrap_or(path).to_path_buf()
             },
+        }),
+        Wanted::Call { argv, naming } => match arity(naming) {
+            Some(count) => Some(Pattern::Prefix {
+                words: naming.iter().take(count).cloned().collect(),
+            }),
+            None => argv.clone().map(|words| Pattern::Exact { words }),
         },
-        Wanted::Call { argv, naming } => {
-            let exact = Pattern::Exact {
-                words: argv.clone(),
-            };
-            let Some(naming) = naming else { return exact };
-            match arity(naming) {
-                Some(count) => Pattern::Prefix {
-                    words: naming.iter().take(count).cloned().collect(),
-                },
-                None => exact,
-            }
-        }
     }
 }
 
@@ -263,7 +271,7 @@ mod tests {
 
     fn made(text: &str) -> Option<Pattern> {
         let script = crate::shell::read(text);
-        wanted(script.invocations.first()?).map(|w| pattern(&w))
+        wanted(script.invocations.first()?).and_then(|w| pattern(&w))
     }
 
     fn prefix(words: &str) -> Option<Pattern> {
@@ -289,7 +297,7 @@ mod tests {
         ] {
             assert!(matches!(made(exact), Some(Pattern::Exact { .. })), "{exact}");
         }
-        for once in ["python3 -c 'x'", "cargo test $X", "A=1 cargo test", "bash -lc 'x'", "eval x"] {
+        for once in ["python3 -c 'x'", "cargo test $(x)", "make $X", "A=1 cargo test", "bash -lc 'x'", "eval x"] {
             assert_eq!(made(once), None, "{once}");
         }
     }

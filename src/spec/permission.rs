@@ -170,6 +170,9 @@ pub struct Writer {
     /// Only when one of these options is there.
     #[serde(default)]
     pub when: Vec<String>,
+    /// Options that take the place of the first operand; their value is the next word.
+    #[serde(default)]
+    pub script: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
