@@ -99,7 +99,10 @@ impl<W: super::Sink> Driver<W> {
         while let Ok(queued) = self.queue.try_recv() {
             if let Kind::Request(_, give) = queued.kind {
                 let reason = reason.clone();
-                let _ = give.send(Err(CallError::Closed { sent: false, reason }));
+                let _ = give.send(Err(CallError::Closed {
+                    sent: false,
+                    reason,
+                }));
             }
         }
         for (_, give) in self.answers.drain() {
@@ -144,7 +147,7 @@ impl<W: super::Sink> Driver<W> {
                     }
                 }
                 () = peer.shared.wake.notified() => {}
-                () = stop.cancelled(), if reading => self.close(1001, "lembas is stopping here"),
+                () = stop.cancelled(), if reading => self.close(1001, "stopping"),
                 () = clock::sleep_until(wake) => {}
             }
         }
@@ -186,7 +189,7 @@ impl<W: super::Sink> Driver<W> {
             self.closing = Some(Closing {
                 code,
                 // A close frame carries at most 125 bytes, two of them the code.
-                reason: head(reason, 120),
+                reason: head(reason, 123),
                 until: clock::instant() + self.limits.closing,
             });
         }
@@ -326,7 +329,9 @@ impl<W: super::Sink> Driver<W> {
             };
             let outcome = outcome.unwrap_or_else(|_| {
                 tracing::error!(method, "a call panicked");
-                Err(RpcError::internal("lembas failed inside; its log says more"))
+                Err(RpcError::internal(
+                    "lembas failed inside; its log says more",
+                ))
             });
             let (frame, ok) = encode(&id, &outcome, peer.max_send());
             drop(outcome);
