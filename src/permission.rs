@@ -144,6 +144,8 @@ pub struct Fence {
     pub network: bool,
     /// Whether a private temporary folder is writable inside.
     pub scratch: bool,
+    /// Folders that are covered whole: the daemon's own (token, store).
+    pub covered: Vec<PathBuf>,
 }
 
 /// Everything about a run that was judged: what is started is exactly this.
@@ -166,6 +168,8 @@ pub struct Facts {
     /// The folders of `PATH`, absolute.
     pub path: Vec<PathBuf>,
     pub strength: BoxStrength,
+    /// The daemon's own folders, covered in every box ([`Fence::covered`]).
+    pub covered: Vec<PathBuf>,
 }
 
 /// The engine: the spec's floor and tables, the machine's facts (box, programs), the rules.

@@ -4,6 +4,7 @@
 //! it run, with the grant. A tool's failure is data for the model, never an error of ours.
 
 mod args;
+mod bash;
 mod edit;
 mod glob;
 mod grep;
@@ -175,6 +176,7 @@ impl Tools {
     /// Every tool of an agent session on a device.
     pub fn standard() -> Self {
         Self::of(vec![
+            Arc::new(bash::Bash),
             Arc::new(read::Read),
             Arc::new(list::List),
             Arc::new(glob::Glob),

@@ -54,7 +54,13 @@ pub fn search(scope: Scope<'_>, query: &Query, stop: &CancellationToken) -> Resu
         .line_terminator(Some(b'\n'))
         .size_limit(10 * 1024 * 1024)
         .build(&query.pattern)
-        .map_err(|error| format!("the expression cannot be read: {error}"))?;
+        .map_err(|error| {
+            // The library draws the place over several lines; its last one says what is wrong.
+            let words = error.to_string();
+            let last = words.lines().last().unwrap_or_default();
+            let last = last.strip_prefix("error: ").unwrap_or(last);
+            format!("the expression `{}` cannot be read: {last}", query.pattern)
+        })?;
     let include = query.include.as_deref().map(walk::matcher).transpose()?;
     let mut searcher = SearcherBuilder::new()
         .line_number(true)

@@ -8,8 +8,9 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter_map(|candidate| {
             let plain = candidate.to_lowercase().replace('-', "_");
             let far = distance(&typed, &plain);
-            // A third of the word may be wrong, one letter always.
-            let allowed = (plain.chars().count().max(typed.chars().count()) / 3).max(1);
+            // About a third of the word may be wrong, one letter always.
+            let longest = plain.chars().count().max(typed.chars().count());
+            let allowed = (longest.saturating_add(1) / 3).max(1);
             (far <= allowed).then_some((far, candidate))
         })
         .min_by_key(|(far, _)| *far)

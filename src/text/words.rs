@@ -139,6 +139,19 @@ pub fn list<S: AsRef<str>>(items: &[S], and: &str) -> String {
     }
 }
 
+/// Why a file or folder could not be used.
+pub fn io(error: &std::io::Error) -> String {
+    use std::io::ErrorKind as Kind;
+    match error.kind() {
+        Kind::NotFound => "it does not exist".to_owned(),
+        Kind::PermissionDenied => "you are not allowed to use it".to_owned(),
+        Kind::NotADirectory => "a part of its path is a file".to_owned(),
+        Kind::StorageFull => "the disk is full".to_owned(),
+        Kind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
