@@ -155,7 +155,9 @@ async fn an_editor_is_asked_about_its_own_sessions() {
     let (one, two) = (place.editor().await, place.editor().await);
     open(&one, &place).await;
     place.sessions.one().ask("a1", TWO);
-    let id = one.asked().await.params["sessionId"].as_str().unwrap().to_owned();
+    // Kept: to drop it is to answer it with an error.
+    let asked = one.asked().await;
+    let id = asked.params["sessionId"].as_str().unwrap().to_owned();
     two.ask("session/list", json!({})).await.unwrap();
     assert!(two.heard().await.is_empty());
     let load = json!({ "sessionId": id, "cwd": place.root(), "mcpServers": [] });
