@@ -186,6 +186,9 @@ impl Flow {
             if self.burst(&mut frames, &mut view, &mut *journal).await.is_err() {
                 return;
             }
+            drop(turn);
+            // While the queue has room nothing above waits: the others come to stand in line here.
+            tokio::task::yield_now().await;
         }
     }
 

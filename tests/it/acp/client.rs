@@ -135,20 +135,6 @@ impl Client {
         self.heard().await.into_iter().filter_map(notice).collect()
     }
 
-    /// Notifications until one meets `last`, which is the last of them.
-    pub(crate) async fn until(&self, last: impl Fn(&str, &Value) -> bool) -> Vec<(String, Value)> {
-        let mut notices = Vec::new();
-        loop {
-            if let Heard::Notice(method, params) = self.hear().await {
-                let end = last(&method, &params);
-                notices.push((method, params));
-                if end {
-                    return notices;
-                }
-            }
-        }
-    }
-
     pub(crate) async fn closed(&self) -> CloseReason {
         tokio::time::timeout(SOON, self.peer.closed()).await.unwrap()
     }

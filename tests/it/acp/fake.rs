@@ -21,12 +21,32 @@ use tokio::sync::watch;
 pub(crate) struct Fakes {
     pub(crate) list: Mutex<Vec<Arc<Fake>>>,
     changes: watch::Sender<u64>,
+    pub(crate) places: Arc<Places>,
+}
+
+/// How many turns of linked instances may run.
+#[derive(Default)]
+pub(crate) struct Places {
+    pub(crate) most: Mutex<Option<usize>>,
+    all: Mutex<Vec<Weak<Fake>>>,
+}
+
+impl Places {
+    fn full(&self, origin: &Origin) -> bool {
+        let Some(most) = self.most.lock().filter(|_| *origin != Origin::Local) else {
+            return false;
+        };
+        let all = self.all.lock();
+        let running = all.iter().filter_map(Weak::upgrade).filter(|fake| fake.state.lock().running);
+        running.count() >= most
+    }
 }
 
 pub(crate) struct Fake {
     pub(crate) new: NewSession,
     id: SessionId,
     me: Weak<Self>,
+    places: Weak<Places>,
     pub(crate) state: Mutex<State>,
     version: watch::Sender<u64>,
     changes: watch::Sender<u64>,
@@ -242,10 +262,12 @@ impl Sessions for Fakes {
                 id: SessionId::new(format!("s{}", list.len() + 1)),
                 new,
                 me: me.clone(),
+                places: Arc::downgrade(&self.places),
                 state: Mutex::default(),
                 version: watch::Sender::default(),
                 changes: self.changes.clone(),
             });
+            self.places.all.lock().push(fake.me.clone());
             list.push(fake.clone());
             fake
         });
@@ -309,8 +331,12 @@ impl OneSession for Fake {
         self.id.clone()
     }
 
-    fn scheduled(&self) -> BoxFuture<'_, Option<Scheduled>> {
-        std::future::ready(self.new.scheduled.clone()).boxed()
+    fn scheduled(&self) -> Option<Scheduled> {
+        self.new.scheduled.clone()
+    }
+
+    fn level(&self) -> Option<String> {
+        self.new.level.clone()
     }
 
     fn summary(&self) -> BoxFuture<'_, Summary> {
@@ -334,12 +360,14 @@ impl OneSession for Fake {
 
     fn prompt(&self, prompt: Prompt) -> BoxFuture<'_, Result<TurnDone, SessionError>> {
         async move {
+            let full = self.places.upgrade().is_some_and(|all| all.full(&self.new.origin));
             let begun = {
                 let mut state = self.state.lock();
                 let known = state.prompts.iter().find(|known| known.0 == prompt.key);
                 match known.map(|known| known.1) {
                     Some(turn) => Ok(turn),
                     None if state.running => Err(SessionError::Busy),
+                    None if full => Err(SessionError::TooMany(2)),
                     None => {
                         state.turn += 1;
                         state.running = true;
@@ -439,7 +467,7 @@ impl OneSession for Fake {
         seconds: u64,
     ) -> BoxFuture<'a, Result<u64, AnswerError>> {
         let open = self.state.lock().asks.iter().any(|open| open.body.ask == *ask);
-        let left = if open { Ok(seconds * 1000) } else { Err(AnswerError::Unknown) };
+        let left = if open { Ok(seconds) } else { Err(AnswerError::Unknown) };
         std::future::ready(left).boxed()
     }
 

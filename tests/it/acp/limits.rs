@@ -102,7 +102,7 @@ async fn every_folder_is_judged_at_every_request() {
 #[tokio::test]
 async fn as_many_turns_at_once_as_the_computer_takes() {
     let place = Place::new();
-    place.set(|remote| remote.max_sessions = 2);
+    *place.sessions.places.most.lock() = Some(2);
     let client = place.instance().await;
     let mut ids = Vec::new();
     for _ in 0..3 {
