@@ -44,7 +44,7 @@ pub(crate) struct Connection {
     opened: watch::Sender<HashSet<SessionId>>,
 }
 
-pub(crate) fn serve(device: Device, peer: Peer, origin: Origin) -> Arc<dyn Service> {
+pub(crate) fn serve(device: &Device, peer: Peer, origin: Origin) -> Arc<dyn Service> {
     let limits: Arc<dyn Limits> = match origin {
         Origin::Local => Arc::new(Local),
         Origin::Remote { .. } => Arc::clone(&device.limits),

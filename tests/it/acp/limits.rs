@@ -145,7 +145,7 @@ fn watching(place: &Place) -> Arc<AtomicUsize> {
     dialled
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_change_ends_what_may_not_go_on_with_its_words() {
     type Change = fn(&mut Remote);
     let cases: [(Change, Option<&str>, usize); 6] = [
