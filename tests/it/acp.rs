@@ -1,13 +1,5 @@
 //! The wire, device side: a client on one end of a link in memory, played sessions on the other.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "what goes wrong in a helper of a test fails the test"
-)]
-
 mod asks;
 mod client;
 mod fake;

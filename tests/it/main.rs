@@ -1,4 +1,11 @@
 //! One binary for all integration tests: real sockets, processes and files, hermetic folders.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on fails, helpers of tests too"
+)]
 
 mod acp;
 mod cli;
@@ -9,3 +16,4 @@ mod files;
 mod layers;
 mod schema;
 mod spec;
+mod turn;
