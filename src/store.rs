@@ -4,4 +4,5 @@
 //! rows mean beyond their shape, which is the business of `session`, `remote` and `hub`.
 
 pub mod db;
+pub mod hub;
 pub mod item;
