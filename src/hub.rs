@@ -276,3 +276,8 @@ fn make_folder(path: &std::path::Path) -> Result<(), HubError> {
     #[cfg(not(unix))]
     std::fs::create_dir_all(path).map_err(wrap)
 }
+
+/// The version of the spec that this program carries.
+pub(crate) fn spec_version() -> &'static str {
+    "3.6.0"
+}

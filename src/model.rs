@@ -1,1 +1,3 @@
-//! model
+//! The models: neutral request and stream types, clients, and the practice model.
+
+pub mod practice;

@@ -188,13 +188,13 @@ impl HubStore {
     }
 
     /// The device could not take the answer for a reason that leaves the ask open.
-    pub async fn reopen_ask(&self, ask: String) -> Result<Option<Ask>, StoreError> {
+    pub async fn reopen_ask(&self, ask: String, why: String) -> Result<Option<Ask>, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
                 t.execute(
-                    "update asks set state = 'open', outcome = null, scope = null, note = null
+                    "update asks set state = 'open', outcome = null, scope = null, note = ?2
                      where ask = ?1 and state <> 'settled'",
-                    [&ask],
+                    [&ask, &why],
                 )?;
                 t.execute(
                     "delete from work where kind in ('answer', 'extend') and key = ?1",

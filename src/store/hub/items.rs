@@ -112,7 +112,7 @@ impl HubStore {
                     let took = one(t, &chat, put, &mut batch.closed)?;
                     batch.took.push(took);
                 }
-                batch.head = position(t, &chat)?;
+                batch.head = position(t, &chat, u64::MAX >> 1)?;
                 Ok(batch)
             })
             .await
@@ -122,21 +122,18 @@ impl HubStore {
     pub async fn follow_from(&self, chat: String) -> Result<Position, StoreError> {
         self.db
             .call(move |c| {
-                let open = c
+                let open: Option<(u64, u64, String)> = c
                     .prepare(
-                        "select seq, at from items where chat = ?1 and open = 1
+                        "select seq, at, kind from items where chat = ?1 and open = 1
                          order by seq limit 1",
                     )?
-                    .query_row([&chat], |r| {
-                        Ok(Position {
-                            seq: Seq(r.get(0)?),
-                            at: r.get(1)?,
-                        })
-                    })
+                    .query_row([&chat], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))
                     .optional()?;
                 match open {
-                    Some(open) => Ok(open),
-                    None => position(c, &chat),
+                    // Parts of a prompt have no positions: all of it is asked for again.
+                    Some((seq, _, kind)) if kind == "prompt" => position(c, &chat, seq),
+                    Some((seq, at, _)) => Ok(Position { seq: Seq(seq), at }),
+                    None => position(c, &chat, u64::MAX >> 1),
                 }
             })
             .await
@@ -209,6 +206,23 @@ impl HubStore {
             .await
     }
 
+    /// The first and the newest plan of a turn.
+    pub async fn plans_of(&self, chat: String, turn: u32) -> Result<Vec<Row>, StoreError> {
+        self.db
+            .call(move |c| {
+                c.prepare(&format!(
+                    "select {COLUMNS} from items i where chat = ?1 and turn = ?2 and kind = 'plan'
+                     and (seq = (select min(seq) from items where chat = ?1 and turn = ?2
+                                 and kind = 'plan')
+                       or seq = (select max(seq) from items where chat = ?1 and turn = ?2
+                                 and kind = 'plan')) order by seq"
+                ))?
+                .query_map(params![chat, turn], Row::read)?
+                .collect()
+            })
+            .await
+    }
+
     /// The newest item of a kind, if any.
     pub async fn newest(&self, chat: String, kind: &'static str) -> Result<Option<Row>, StoreError> {
         self.db
@@ -224,9 +238,14 @@ impl HubStore {
     }
 }
 
-fn position(c: &rusqlite::Connection, chat: &str) -> Result<Position, rusqlite::Error> {
-    c.prepare("select seq, at from items where chat = ?1 order by seq desc limit 1")?
-        .query_row([chat], |r| {
+/// Where the last item before a number ends.
+fn position(
+    c: &rusqlite::Connection,
+    chat: &str,
+    before: u64,
+) -> Result<Position, rusqlite::Error> {
+    c.prepare("select seq, at from items where chat = ?1 and seq < ?2 order by seq desc limit 1")?
+        .query_row(params![chat, before], |r| {
             Ok(Position {
                 seq: Seq(r.get(0)?),
                 at: r.get(1)?,
@@ -250,7 +269,8 @@ fn one(
         .optional()?;
     match (&put.what, known) {
         (Content::Whole(data), None) => {
-            insert(t, chat, put, data, "", false)?;
+            let more = data.get("more").is_some_and(|m| m == true);
+            insert(t, chat, put, data, "", more)?;
             close_before(t, chat, put, closed)?;
             Ok(Took::New)
         }
@@ -328,10 +348,11 @@ fn insert(
 /// A prompt's parts arrive one by one under one number: `part` becomes the first of `parts`.
 fn parts_of(data: &Value) -> Value {
     let mut data = data.clone();
-    if let Some(map) = data.as_object_mut()
-        && let Some(part) = map.remove("part")
-    {
-        map.insert("parts".to_owned(), Value::Array(vec![part]));
+    if let Some(map) = data.as_object_mut() {
+        map.remove("more");
+        if let Some(part) = map.remove("part") {
+            map.insert("parts".to_owned(), Value::Array(vec![part]));
+        }
     }
     data
 }
@@ -361,6 +382,12 @@ fn merge(
         let Some(part) = new.get("part") else {
             return Ok(Took::Known);
         };
+        if new.get("more").is_none_or(|m| m != true) {
+            t.execute(
+                "update items set open = 0 where chat = ?1 and seq = ?2",
+                params![chat, seq],
+            )?;
+        }
         if let Some(parts) = map.get_mut("parts").and_then(Value::as_array_mut)
             && !parts.contains(part)
         {
