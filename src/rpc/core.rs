@@ -116,7 +116,7 @@ impl Core {
                 if over {
                     actions.push(Action::Close {
                         code: 1009,
-                        reason: "a message is too long",
+                        reason: "too long",
                     });
                 }
                 actions

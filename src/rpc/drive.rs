@@ -144,7 +144,7 @@ impl<W: super::Sink> Driver<W> {
                     }
                 }
                 () = peer.shared.wake.notified() => {}
-                () = stop.cancelled(), if reading => self.close(1001, "lembas is stopping here"),
+                () = stop.cancelled(), if reading => self.close(1001, "stopping"),
                 () = clock::sleep_until(wake) => {}
             }
         }
@@ -186,7 +186,7 @@ impl<W: super::Sink> Driver<W> {
             self.closing = Some(Closing {
                 code,
                 // A close frame carries at most 125 bytes, two of them the code.
-                reason: head(reason, 120),
+                reason: head(reason, 123),
                 until: clock::instant() + self.limits.closing,
             });
         }

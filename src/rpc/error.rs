@@ -19,8 +19,8 @@ impl RpcError {
     pub const METHOD_NOT_FOUND: i64 = -32601;
     pub const INVALID_PARAMS: i64 = -32602;
     pub const INTERNAL: i64 = -32603;
-    /// Too many calls at once.
-    pub const BUSY: i64 = -32000;
+    /// Busy; `data.retry_after` may say for how many seconds (spec/acp.md F8).
+    pub const BUSY: i64 = -32052;
     /// ACP: a thing that was named does not exist.
     pub const NOT_FOUND: i64 = -32002;
     /// ACP: the call was cancelled by its asker.
@@ -62,8 +62,11 @@ impl RpcError {
         Self::new(Self::INTERNAL, text)
     }
 
+    /// Too many calls are open at once.
     pub fn busy(text: impl Into<String>) -> Self {
-        Self::new(Self::BUSY, text)
+        let text = text.into();
+        let data = serde_json::json!({ "reason": "full", "text": text });
+        Self::new(Self::BUSY, text).with_data(data)
     }
 
     pub fn not_found(text: impl Into<String>) -> Self {

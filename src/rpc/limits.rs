@@ -22,7 +22,7 @@ pub struct Limits {
     /// Bytes of an outgoing frame. A longer request fails, a longer answer becomes an error, a
     /// longer notification is dropped with a log line.
     pub frame_out: usize,
-    /// Incoming calls that may run at once. The next is answered -32000.
+    /// Incoming calls that may run at once. The next is answered -32052.
     pub calls_in: usize,
     /// Requests of ours that may wait for an answer. The next waits for its turn.
     pub calls_out: usize,

@@ -220,7 +220,7 @@ fn a_call_over_the_bound_is_busy_and_goes_when_another_ended() {
     let mut core = Core::new(1);
     assert!(matches!(core.step(call(1))[..], [Action::Call { .. }]));
     let busy = written(&core.step(call(2)));
-    assert_eq!(busy[0]["error"]["code"], -32000);
+    assert_eq!(busy[0]["error"]["code"], -32052);
     assert_eq!(busy[0]["id"], 2);
     core.step(Event::Answered { id: Id::Number(1), ok: false });
     assert!(matches!(core.step(call(2))[..], [Action::Call { .. }]));
