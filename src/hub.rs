@@ -110,7 +110,7 @@ pub(crate) struct Shared {
     pub(crate) grants: pairing::Grants,
     pub(crate) gate: gate::Gate,
     pub(crate) tasks: Tasks,
-    pub(crate) http: reqwest::Client,
+    pub(crate) http: models::ModelHttp,
 }
 
 /// What does not change while a hub runs.
@@ -181,7 +181,7 @@ pub async fn serve(
         grants: pairing::Grants::default(),
         gate: gate::Gate::default(),
         tasks: tasks.child(),
-        http: models::client().map_err(HubError::Http)?,
+        http: models::ModelHttp::new().map_err(HubError::Http)?,
     });
     let router = front::router(&shared);
     let child = shared.tasks.clone();

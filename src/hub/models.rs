@@ -135,20 +135,47 @@ pub enum AddError {
     Store(#[from] StoreError),
 }
 
-/// The client for model servers: they may be slow, never silent on connecting.
-pub(super) fn client() -> Result<Client, reqwest::Error> {
-    let provider = rustls::crypto::ring::default_provider();
-    let _set_by_another_part = provider.install_default();
-    Client::builder()
-        .connect_timeout(Duration::from_secs(5))
-        .redirect(reqwest::redirect::Policy::none())
-        .user_agent(concat!("lembas/", env!("CARGO_PKG_VERSION")))
-        .build()
+/// The clients for model servers: they may be slow, never silent on connecting. One on this
+/// computer is never asked through a proxy.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelHttp {
+    near: Client,
+    far: Client,
+}
+
+impl ModelHttp {
+    pub(super) fn new() -> Result<Self, reqwest::Error> {
+        let provider = rustls::crypto::ring::default_provider();
+        let _set_by_another_part = provider.install_default();
+        let builder = || {
+            Client::builder()
+                .connect_timeout(Duration::from_secs(5))
+                .redirect(reqwest::redirect::Policy::none())
+                .user_agent(concat!("lembas/", env!("CARGO_PKG_VERSION")))
+        };
+        Ok(Self {
+            near: builder().no_proxy().build()?,
+            far: builder().build()?,
+        })
+    }
+
+    /// The client for an address.
+    pub(super) fn to(&self, url: &str) -> &Client {
+        let host = reqwest::Url::parse(url).ok();
+        let host = host.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
+        let bare = host.trim_matches(['[', ']']);
+        let near = bare == "localhost"
+            || bare
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|ip| ip.is_loopback());
+        if near { &self.near } else { &self.far }
+    }
 }
 
 /// Tries a model: its list, then one tiny request with a tool.
-pub(super) async fn test(http: &Client, new: &NewModel) -> Result<Tested, TestError> {
+pub(super) async fn test(http: &ModelHttp, new: &NewModel) -> Result<Tested, TestError> {
     let url = base(&new.url)?;
+    let http = http.to(&url);
     let host = super::front::own_authority(&url).unwrap_or("it").to_owned();
     let silent = TestError::Silent {
         host: host.clone(),
@@ -249,7 +276,7 @@ fn with_key(request: reqwest::RequestBuilder, new: &NewModel) -> reqwest::Reques
 async fn send(
     request: reqwest::RequestBuilder,
     host: &str,
-) -> Result<(reqwest::StatusCode, Vec<u8>), TestError> {
+) -> Result<(StatusCode, Vec<u8>), TestError> {
     let unreachable = |e: reqwest::Error| TestError::Unreachable {
         host: host.to_owned(),
         why: cause(&e),

@@ -37,10 +37,6 @@ impl HubStore {
         })
     }
 
-    pub(crate) fn db(&self) -> &Db {
-        &self.db
-    }
-
     /// A number that no earlier start of this hub has given out: event ids count up from it.
     ///
     /// # Errors

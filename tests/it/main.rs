@@ -1,2 +1,3 @@
-#[test]
-fn t() {}
+//! Scenarios over public interfaces: one binary, hermetic, loopback with free ports only.
+
+mod hub;

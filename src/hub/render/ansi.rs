@@ -189,11 +189,6 @@ pub(crate) fn lines(text: &str) -> Vec<String> {
     done
 }
 
-/// The whole as HTML for one `pre`.
-pub(crate) fn html(text: &str) -> String {
-    lines(text).join("\n")
-}
-
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
 fn escape(chars: &mut Chars<'_>, line: &mut Line, style: &mut Style) {
@@ -265,6 +260,10 @@ fn act(what: char, text: &str, line: &mut Line, style: &mut Style) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn html(text: &str) -> String {
+        lines(text).join("\n")
+    }
 
     #[test]
     fn colours_become_classes() {

@@ -79,6 +79,7 @@ impl Asked {
         let mut request = self
             .shared
             .http
+            .to(&self.model.url)
             .post(format!("{}/chat/completions", self.model.url))
             .json(&self.body);
         if let Some(key) = &self.model.key {
@@ -298,7 +299,7 @@ async fn say_loading(asked: &Asked, pieces: &Pieces) -> Result<(), ()> {
 /// Whether an Ollama server has the model not in memory yet. Any other server says nothing here.
 async fn loads(asked: &Asked) -> bool {
     let root = asked.model.url.strip_suffix("/v1").unwrap_or(&asked.model.url);
-    let ask = asked.shared.http.get(format!("{root}/api/ps"));
+    let ask = asked.shared.http.to(root).get(format!("{root}/api/ps"));
     let Ok(Ok(response)) = timeout(Duration::from_millis(500), ask.send()).await else {
         return false;
     };
