@@ -34,6 +34,8 @@ const ACK: Duration = Duration::from_secs(1);
 const CHAT: Duration = Duration::from_millis(250);
 const THOUGHT: Duration = Duration::from_millis(500);
 const OUT: Duration = Duration::from_millis(100);
+/// What is missing of a session is asked for at most so often.
+const FOLLOW: Duration = Duration::from_secs(1);
 /// Bytes of an output's tail that are kept for drawing, and lines that are drawn.
 const TAIL: usize = 32 * 1024;
 const TAIL_LINES: usize = 20;
@@ -70,6 +72,7 @@ struct Held {
     ack: Option<Position>,
     acked: Option<Instant>,
     followed: Option<Instant>,
+    follow_due: Option<Instant>,
     used: Instant,
 }
 
@@ -133,6 +136,7 @@ impl Intake {
                 .chain(outs)
                 .chain(thoughts)
                 .chain(held.chat_due)
+                .chain(held.follow_due)
                 .chain(ack)
                 .min()
         };
@@ -203,6 +207,7 @@ impl Intake {
                 ack: None,
                 acked: None,
                 followed: None,
+                follow_due: None,
                 used: instant(),
             };
             self.chats.insert(session.to_owned(), held);
@@ -262,12 +267,10 @@ impl Intake {
             }
         }
         self.tell_items(&id, items).await?;
-        if gap {
-            let again = self.chats.get(&session).and_then(|h| h.followed);
-            if again.is_none_or(|f| f.elapsed() > Duration::from_secs(1)) {
-                tracing::warn!(device = self.link.inner.device, "text is missing: it is asked for again");
-                self.follow(&session).await?;
-            }
+        if gap && let Some(held) = self.chats.get_mut(&session) {
+            tracing::warn!(device = self.link.inner.device, "text is missing: it is asked for again");
+            let at = held.followed.map_or_else(instant, |f| f + FOLLOW);
+            held.follow_due.get_or_insert(at);
         }
         Ok(())
     }
@@ -486,6 +489,7 @@ impl Intake {
         let now = instant();
         let is_due = |at: Instant| all || at <= now;
         let mut chats = Vec::new();
+        let mut follows = Vec::new();
         let mut acks = Vec::new();
         let mut thoughts = Vec::new();
         for (session, held) in &mut self.chats {
@@ -531,6 +535,10 @@ impl Intake {
                 held.chat_told = Some(now);
                 chats.push(Arc::clone(&held.id));
             }
+            if held.follow_due.is_some_and(is_due) {
+                held.follow_due = None;
+                follows.push(session.clone());
+            }
             if let Some(position) = held.ack
                 && held.acked.is_none_or(|a| is_due(a + ACK))
             {
@@ -551,6 +559,11 @@ impl Intake {
         if self.device_due.is_some_and(is_due) {
             self.device_due = None;
             crate::hub::devices::tell(&self.shared, &self.link.inner.device).await;
+        }
+        for session in follows {
+            if let Err(error) = self.follow(&session).await {
+                tracing::warn!(%error, "what is missing could not be asked for");
+            }
         }
         for (session, position) in acks {
             let params = json!({ "sessionId": session, "seq": position.seq, "at": position.at });

@@ -256,12 +256,21 @@ type Pieces = mpsc::Sender<Result<Vec<u8>, std::io::Error>>;
 /// Asks until the server has begun, and says meanwhile what it does.
 async fn patient(
     asked: &Arc<Asked>,
-    mut begun: Option<Sending>,
+    begun: Option<Sending>,
     pieces: &Pieces,
 ) -> ApiResult<()> {
     let until = instant() + LOADING;
+    let mut send = match begun {
+        Some(begun) => begun,
+        None => {
+            if say_loading(asked, pieces).await.is_err() {
+                return Ok(());
+            }
+            sleep(ASK_EVERY).await;
+            sending(asked)
+        }
+    };
     loop {
-        let mut send = begun.take().unwrap_or_else(|| sending(asked));
         let mut tick = instant() + ASK_EVERY;
         let first = loop {
             tokio::select! {
@@ -284,6 +293,7 @@ async fn patient(
                     return Ok(());
                 }
                 sleep(ASK_EVERY).await;
+                send = sending(asked);
             }
             First::Loading => return Err(still_loading(&asked.model.name)),
         }
