@@ -187,11 +187,11 @@ function takeChat(chat) {
 /** True while the ask wants something of the person. */
 export const isOpen = (ask) => ask.state === "open";
 
-/** Open asks first by deadline, then by age. */
+/** Asks that are not settled: those that wait for the person first, by deadline, then by age. */
 export function openAsks(chat) {
   return [...store.asks.values()]
     .filter((ask) => ask.state !== "settled" && (chat === undefined || ask.chat === chat))
-    .sort((a, b) => (a.expires ?? Infinity) - (b.expires ?? Infinity) || a.made - b.made || (a.ask < b.ask ? -1 : 1));
+    .sort((a, b) => Number(a.state !== "open") - Number(b.state !== "open") || (a.expires ?? Infinity) - (b.expires ?? Infinity) || a.made - b.made || (a.ask < b.ask ? -1 : 1));
 }
 
 /** How many asks wait for the person. */

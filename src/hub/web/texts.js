@@ -57,7 +57,7 @@ export const TEXTS = {
   // first run
   "practice.title": "Try it without a key",
   "practice.words": "This is the practice model: a script without intelligence, so that you can try everything without a key. It shows an answer, a read, a command that asks, an edit, a plan and a subagent.",
-  "practice.start": "Start a practice chat", "practice.first": "Show me everything.", "practice.no_folder": "A chat works in a folder, and none is allowed yet. Allow one on the computer first:",
+  "practice.start": "Start a practice chat", "practice.first": "Show me everything.", "practice.no_folder": "A chat works in a folder, and none is allowed yet. Below stands how to allow one.",
 
   // a new chat
   "new.folder": "In which folder", "new.recent": "used lately", "new.browse": "Another folder on {device}", "new.browse.away": "Other folders can be seen when {device} is back",
@@ -157,7 +157,7 @@ export const TEXTS = {
 
   // linking
   "link.a.computer": "Link a computer", "link.about": "A computer that is linked takes work from here, in the folders it allows.", "link.run": "On the computer, run", "link.code": "Enter the code it shows", "link.hint": "Eight letters. The code and the name must be the same there and here.", "link.left": "{time} left. The code and the name must be the same there and here.",
-  "link.look": "Look it up", "link.looking": "Looking it up", "link.from": "from {address}", "link.will": "It will be: {words}.", "link.will.unknown": "It says what it allows once it is linked.", "link.can": "Whoever runs this instance will be able to read what you allow there.",
+  "link.look": "Look it up", "link.looking": "Looking it up", "link.from": "from {address}", "link.will": "What it allows: {words}.", "link.will.unknown": "What it allows is known once it is linked.", "link.can": "Whoever runs this instance will be able to read what you allow there.",
   "link.question": "Did you start this on that computer just now?", "link.yes": "Yes, link {name}", "link.no": "No, refuse it", "link.expired": "The code ran out. Run lembas link there again.",
   "link.done": "{name} is linked", "link.done.words": "It works in no folder until you allow one. On {name}:", "link.denied": "{name} was refused", "link.denied.words": "Its code counts no more. If you did not start it, somebody may have tried to get you to let them in.", "link.another": "Enter another code",
 

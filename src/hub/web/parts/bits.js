@@ -70,3 +70,6 @@ export function limitsWords(device) {
 
 /** `14:02` for a sentence, with the date when it is another day. */
 export const at = (ms) => (Number.isFinite(ms) ? moment(ms) : t("unknown.time"));
+
+/** A folder as its person would say it: `~/projects`. */
+export const homely = (path, device) => (device?.home && (path === device.home || path?.startsWith(`${device.home}/`)) ? `~${path.slice(device.home.length)}` : path);

@@ -141,8 +141,8 @@ export class Composer extends HTMLElement {
         chip(t("model.name", { model }), model),
         chat.levels?.length > 0 && chip(t("level.name", { level: chat.level ?? "" }), chat.level ?? t("level")),
         h("span", { class: "send" },
-          running && chat.steer && h("button", { class: "btn", type: "button", onclick: () => this.send("next") }, t("send.next")),
-          h("button", { class: "btn btn-1", type: "submit" }, t(running ? "send.after" : state === "online" ? "send" : "send.away")))));
+          running && state === "online" && chat.steer && h("button", { class: "btn", type: "button", onclick: () => this.send("next") }, t("send.next")),
+          h("button", { class: "btn btn-1", type: "submit" }, t(state !== "online" ? "send.away" : running ? "send.after" : "send")))));
   }
 }
 

@@ -3,7 +3,7 @@
 import { h, icon, mark, render } from "../dom.js";
 import { paint } from "../beat.js";
 import { on, sortedChats, store, waitingCount } from "../store.js";
-import { everySecond } from "../time.js";
+import { everySecond, when } from "../time.js";
 import { t } from "../words.js";
 import { connBanner, connFoot } from "./banner.js";
 import { chatWords } from "./progress-words.js";
@@ -101,6 +101,6 @@ function chatsList() {
       const words = chatWords(chat);
       return h("li", { key: chat.id }, h("a", { href: `/c/${encodeURIComponent(chat.id)}`, class: words.tone ? `is-${words.tone}` : undefined, "aria-current": at.name === "chat" && at.id === chat.id ? "page" : undefined },
         mark(words.shape), h("span", { class: "cut" }, chat.title || t("untitled")),
-        h("span", { class: "meta cut" }, words.ask ? t("waits.for.you.small") : words.plain, words.time && [h("span", { class: "sep" }, "\u00a0· "), words.time])));
+        h("span", { class: "meta cut" }, words.ask ? t("waits.for.you.small") : words.plain, (words.ask || words.time) && [h("span", { class: "sep" }, "\u00a0· "), words.ask ? when(words.ask.made) : words.time])));
     })));
 }

@@ -35,6 +35,11 @@ export class LinkForm extends HTMLElement {
     this.start = code;
   }
 
+  /** True where the place has the title already. */
+  set untitled(yes) {
+    this.plain = yes;
+  }
+
   async lookup() {
     const { code } = this.state;
     this.put({ busy: true, trouble: null, found: null, done: null });
@@ -77,7 +82,7 @@ export class LinkForm extends HTMLElement {
     }
     const left = found?.expires ? found.expires - hubNow() : null;
     return h("form", { class: "card pad link-form", id: "link", "aria-labelledby": "link-title", onsubmit: (event) => { event.preventDefault(); if (!found && this.state.code.length === 9) this.lookup(); } },
-      h("h3", { id: "link-title" }, t("link.a.computer")),
+      h("h3", { id: "link-title", class: this.plain ? "sr" : undefined }, t("link.a.computer")),
       h("ol", { class: "do" },
         h("li", null, h("p", null, t("link.run")), paste(`lembas link ${store.me?.instance?.url ?? location.origin}`)),
         h("li", null, field({

@@ -70,7 +70,7 @@ export function chatWords(chat) {
   const device = store.devices.get(chat.device);
   const ask = [...store.asks.values()].filter((one) => one.chat === chat.id && one.state === "open").sort((a, b) => a.made - b.made)[0];
   if (ask) {
-    const what = firstLine(ask.command) || ask.kind;
+    const what = askWords(ask);
     return { shape: "you", tone: "you", words: rich("phase.waiting_for_person", { what }), plain: t("phase.waiting_for_person", { what }), time: elapsed(ask.made), ask };
   }
   if (device && device.state === "away" && (chat.running || chat.progress)) {
@@ -87,6 +87,13 @@ export function chatWords(chat) {
     return { ...p, words: rich(p.key, p.values), plain: t(p.key, p.values), time };
   }
   return { shape: chat.updated ? "done" : "open", words: [t(chat.turn ? "chat.done" : "chat.ready")], plain: t(chat.turn ? "chat.done" : "chat.ready"), time: "" };
+}
+
+/** An ask in a few words: the command, of a long one the part that made it ask. */
+export function askWords(ask) {
+  const command = (ask.command ?? "").trim();
+  const short = command.includes("\n") && ask.segment ? ask.segment : command;
+  return firstLine(short) || ask.kind;
 }
 
 const quietSpan = (ms) => span(ms < 60_000 ? Math.floor(ms / 1000) * 1000 : Math.floor(ms / 60_000) * 60_000);

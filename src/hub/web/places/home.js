@@ -4,12 +4,11 @@
 import { h, icon, render } from "../dom.js";
 import { api, newKey } from "../api.js";
 import { now, paint } from "../beat.js";
-import { defaultModel, load, on, sortedDevices, store } from "../store.js";
+import { load, on, sortedDevices, store } from "../store.js";
 import { everySecond } from "../time.js";
 import { count, rich, t } from "../words.js";
 import { go } from "../router.js";
 import { stateBox, troubleBox, troubleLine } from "../parts/bits.js";
-import { paste } from "../parts/copy.js";
 import { chatRow, deviceCard } from "../parts/device-card.js";
 import * as newChat from "./new-chat.js";
 
@@ -74,7 +73,6 @@ function firstRun(devices, state, draw) {
     h("h2", { id: "first" }, t("practice.title")),
     h("p", null, t("practice.words")),
     !device && h("p", { class: "muted" }, t("practice.no_folder")),
-    !device && devices[0] && devices[0].state === "online" && paste("lembas roots add ~/projects"),
     troubleLine(state.trouble),
     h("div", { class: "btns" },
       device && h("button", { class: "btn btn-1", type: "button", "aria-disabled": state.busy ? "true" : undefined, onclick: start }, t(state.busy ? "starting" : "practice.start")),

@@ -6,6 +6,6 @@ import "../parts/link-form.js";
 
 export function mount(main, at) {
   const code = at.query.get("code") ?? at.query.get("user_code") ?? "";
-  render(main, h("div", { class: "head" }, h("h1", null, t("link.a.computer")), h("p", null, t("link.about"))), h("l-link", { ".code": code }));
+  render(main, h("div", { class: "head" }, h("h1", null, t("link.a.computer")), h("p", null, t("link.about"))), h("l-link", { ".code": code, ".untitled": true }));
   return { title: () => t("link.a.computer"), close() {} };
 }

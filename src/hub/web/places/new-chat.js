@@ -8,7 +8,7 @@ import { draftOf, keep } from "../draft.js";
 import { defaultModel, on, sortedChats, store } from "../store.js";
 import { modeName, rich, t } from "../words.js";
 import { go } from "../router.js";
-import { deviceStatus, limitsWords, stateBox, troubleBox, troubleLine } from "../parts/bits.js";
+import { deviceStatus, homely as home, limitsWords, stateBox, troubleBox, troubleLine } from "../parts/bits.js";
 import { choices, modelOptions, modesFor } from "../parts/chooser.js";
 
 const RECENT = 4;
@@ -77,8 +77,6 @@ function recent(device) {
   for (const root of device.limits?.roots ?? []) if (!seen.has(root)) list.push({ cwd: root, words: home(root, device), recent: false });
   return list;
 }
-
-const home = (path, device) => (device.home && (path === device.home || path.startsWith(`${device.home}/`)) ? `~${path.slice(device.home.length)}` : path);
 
 function view(device, state, act) {
   const options = recent(device);

@@ -6,9 +6,9 @@ import { api, newKey } from "../api.js";
 import { paint } from "../beat.js";
 import { defaultModel, load, on, sortedDevices, store } from "../store.js";
 import { clock, hubNow, span } from "../time.js";
-import { bytes, modeName, rich, t } from "../words.js";
+import { and, bytes, modeName, rich, t } from "../words.js";
 import { go } from "../router.js";
-import { field, stateBox, troubleBox } from "../parts/bits.js";
+import { field, homely, stateBox, troubleBox } from "../parts/bits.js";
 import { paste } from "../parts/copy.js";
 import { modesFor } from "../parts/chooser.js";
 
@@ -42,7 +42,7 @@ function where(form, devices, id, draw) {
   return h("div", { class: "pair" },
     field({ id: `${id}-device`, label: t("computer"), input: (attrs) => h("select", { ...attrs, onchange: (event) => { form.device = event.target.value; form.cwd = store.devices.get(form.device)?.limits?.roots?.[0] ?? ""; form.trouble = null; draw(); } },
       devices.map((one) => h("option", { key: one.id, value: one.id, selected: one.id === form.device }, one.state === "online" ? one.name : t("option.away", { device: one.name })))) }),
-    field({ id: `${id}-cwd`, label: t("folder"), hint: roots.length ? t("folder.hint", { roots: roots.join(", ") }) : undefined, input: (attrs) => h("input", { ...attrs, value: form.cwd, required: true, spellcheck: "false", autocapitalize: "none", list: `${id}-roots`, oninput: (event) => { form.cwd = event.target.value; } }) }),
+    field({ id: `${id}-cwd`, label: t("folder"), hint: roots.length ? t("folder.hint", { roots: and(roots.map((root) => homely(root, device))) }) : undefined, input: (attrs) => h("input", { ...attrs, value: form.cwd, required: true, spellcheck: "false", autocapitalize: "none", list: `${id}-roots`, oninput: (event) => { form.cwd = event.target.value; } }) }),
     h("datalist", { id: `${id}-roots` }, roots.map((root) => h("option", { value: root }))));
 }
 

@@ -8,7 +8,7 @@ import { load, on, sortedDevices, store } from "../store.js";
 import { day, when } from "../time.js";
 import { modeName, rich, t } from "../words.js";
 import { finish } from "../session.js";
-import { deviceStatus, field, stateBox, troubleBox, troubleLine } from "../parts/bits.js";
+import { deviceStatus, field, homely, stateBox, troubleBox, troubleLine } from "../parts/bits.js";
 import { paste } from "../parts/copy.js";
 import { confirmSheet, openSheet } from "../parts/sheet.js";
 import { toast } from "../parts/toast.js";
@@ -104,7 +104,7 @@ function computer(device) {
   return h("article", { class: "card", key: device.id, "aria-labelledby": id }, h("div", { class: "pad" },
     h("div", { class: "sub" }, h("h3", { id }, device.name), deviceStatus(device)),
     device.limits && h("dl", { class: "kv" },
-      row("limits.roots", roots.length === 0 ? t("limits.no_roots") : roots.flatMap((root, i) => [i > 0 && ", ", h("code", null, root)])),
+      row("limits.roots", roots.length === 0 ? t("limits.no_roots") : roots.flatMap((root, i) => [i > 0 && ", ", h("code", null, homely(root, device))])),
       row("limits.mode", limits.max_mode && [modeName(limits.max_mode), limits.max_mode !== "auto" && [sep(), h("span", { class: "muted" }, t("limits.lowered", { mode: modeName(limits.max_mode), device: device.name }))]]),
       row("limits.approvals", APPROVALS.has(limits.approvals) && t(`limits.approvals.${limits.approvals}`)),
       row("limits.scheduled", limits.scheduled !== undefined && t(limits.scheduled ? "on" : "off")),
