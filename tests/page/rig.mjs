@@ -43,7 +43,7 @@ export async function open(world, path = "/", { hub: given, width = 1440, height
 }
 
 function watch(page, errors) {
-  page.on("pageerror", (error) => errors.push(String(error.stack ?? error)));
+  page.on("pageerror", (error) => errors.push(`${error.message} ${error.stack ?? ""}`));
   page.on("console", (message) => {
     // A failed request is told by the browser too; which ones may fail is the tests' business.
     if (message.type() === "error" && !/Failed to load resource|net::ERR/.test(message.text())) errors.push(message.text());

@@ -57,7 +57,7 @@ export const TEXTS = {
   // first run
   "practice.title": "Try it without a key",
   "practice.words": "This is the practice model: a script without intelligence, so that you can try everything without a key. It shows an answer, a read, a command that asks, an edit, a plan and a subagent.",
-  "practice.start": "Start a practice chat", "practice.first": "Show me everything.", "practice.no_folder": "A chat works in a folder, and none is allowed yet. Below stands how to allow one.",
+  "no.password": "You came in by a link that works once. To sign in on another device, set a name and a password.", "no.password.do": "Set a password", "practice.start": "Start a practice chat", "practice.first": "Show me everything.", "practice.no_folder": "A chat works in a folder, and none is allowed yet. Below stands how to allow one.",
 
   // a new chat
   "new.folder": "In which folder", "new.recent": "used lately", "new.browse": "Another folder on {device}", "new.browse.away": "Other folders can be seen when {device} is back",
@@ -71,7 +71,7 @@ export const TEXTS = {
   "mode.edit.about": "Changes files in its folders and runs boxed commands. Asks for the rest.",
   "mode.auto.about": "Asks hardly ever. For work you would let run alone.",
   "mode.name": "Mode: {mode}", "model.name": "Model: {model}", "level.name": "Level: {level}",
-  "mode.asked": "{mode} is asked for, not yet taken by {device}.", "mode.limit": "Up to {mode} is set on {device}. Only {device} can change that: `lembas config edit`",
+  "mode.asked": "{mode} is asked for, not yet taken by {device}.", "mode.lowered": "Lowered to {mode} by {device}.", "mode.limit": "Up to {mode} is set on {device}. Only {device} can change that: `lembas config edit`",
   "chooser.title": "How it works here", "chooser.name": "Mode {mode}, model {model}{level}. Change", "chooser.level": ", level {level}",
 
   // a chat
@@ -96,7 +96,7 @@ export const TEXTS = {
 
   // composer and queue
   "composer": "Message", "composer.label": "Message to {device}", "composer.write": "Write to {device}", "composer.write.away": "Write to {device}, it is away",
-  "composer.revoked": "Access to {device} was taken back. This chat stays readable.", "composer.archived": "This chat is archived. Take it out of the archive to go on.",
+  "composer.revoked": "Access to {device} was taken back. This chat stays readable.", "composer.closed": "This chat ended on its computer and stays readable. Start a new one to go on.", "composer.archived": "This chat is archived. Take it out of the archive to go on.",
   "send.after": "After this turn", "send.next": "At the next step", "send.away": "Send when it is back",
   "queue.after": "After this turn: ", "queue.next": "At the next step: ", "queue.held": "On hold: ", "queue.waits": "Waits for {device}: ", "queue.more": "and {n} more", "queue.away": "Goes when {device} is back.",
   "queue.edit": "Edit the waiting message", "queue.text": "Message", "queue.hint": "It is on hold while this is open.",
@@ -162,7 +162,7 @@ export const TEXTS = {
   "link.done": "{name} is linked", "link.done.words": "It works in no folder until you allow one. On {name}:", "link.denied": "{name} was refused", "link.denied.words": "Its code counts no more. If you did not start it, somebody may have tried to get you to let them in.", "link.another": "Enter another code",
 
   // signing in
-  "signin": "Sign in", "signin.title": "Sign in", "signin.at": "at {host}", "signin.busy": "Signing in", "signin.drafts": "Your drafts are kept.", "signin.need.name": "Your name is missing.", "signin.need.password": "The password is missing.",
+  "signin": "Sign in", "signin.title": "Sign in", "signin.at": "at {host}", "signin.busy": "Signing in", "signin.since": "That was {time}.", "signin.used": "This link was used already, or its ten minutes are over. A new one is printed by the line below.", "signin.many": "That was tried too often. Wait ten minutes, then open the link again.", "signin.drafts": "Your drafts are kept.", "signin.need.name": "Your name is missing.", "signin.need.password": "The password is missing.",
   "signin.code": "That looks like a code for linking a computer.", "signin.code.where": "Sign in first, then enter it under **Link a computer**.", "signin.help": "Nothing set up yet, or no password? A link that signs you in once is printed by",
   "setup.title": "Make the first account", "setup.words": "This instance has no account yet. Who makes it can use every computer that is linked here later.", "setup.hint": "At least {n} characters.", "setup.short": "That is shorter than {n} characters.", "setup.do": "Make the account",
 

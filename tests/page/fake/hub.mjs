@@ -108,7 +108,7 @@ export class FakeHub {
     if (Array.isArray(fault)) return send(response, fault[0], fault[1]);
     if (method !== "GET" && request.headers["x-lembas"] !== "1") return send(response, 403, { error: { code: "forbidden", text: "The header is missing." } });
     const open = ["/me", "/signin", "/setup"].includes(path);
-    if (!this.world.signedIn && !(open && path !== "/me")) return send(response, 401, { error: { code: "signed_out", text: this.world.outText ?? "You are not signed in.", why: this.world.outWhy ?? "none" } });
+    if (!this.world.signedIn && !(open && path !== "/me")) return send(response, 401, { error: { code: "signed_out", text: this.world.outText ?? "You are not signed in here.", why: this.world.outWhy, since: this.world.outSince } });
     if (path === "/events") return this.events(response, url);
     const answer = await routes(this, method, path, url.searchParams, body ?? {});
     if (fault === "answer") return request.socket.destroy();

@@ -15,7 +15,7 @@ export async function routes(hub, method, path, query, body) {
     case "POST /account": return {};
     case "GET /state": return { now: Date.now(), head: hub.head, devices: world.devices, chats: world.chats.slice(0, 50), total: world.chats.length + (world.hidden ?? 0), asks: world.asks, models: world.models };
     case "GET /sessions": return { sessions: world.sessions };
-    case "DELETE /sessions": world.sessions = id ? world.sessions.filter((it) => it.id !== id) : world.sessions.filter((it) => it.current); return {};
+    case "DELETE /sessions": world.sessions = id ? world.sessions.filter((it) => it.id !== id) : world.sessions.filter((it) => it.this); return {};
     case "GET /models": return { models: world.models };
     case "POST /models": return models(hub, id, what, body);
     case "DELETE /models": world.models = world.models.filter((it) => it.id !== id); hub.push({ type: "models", models: world.models }); return {};

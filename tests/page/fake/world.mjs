@@ -129,9 +129,9 @@ export function lookWorld() {
     queues: { login: [{ key: "q1", text: "Add a line to CHANGELOG.md too", when: "after", held: false }], scans: [{ key: "q2", text: "Then put the bills into 2026.", when: "after", held: false }] },
     outputs: { c5: Array.from({ length: 164 }, (_, i) => `test number_${i} ... \u001b[32mok\u001b[0m`).join("\n") },
     sessions: [
-      { id: "s1", name: "Firefox on zephyr", current: true, since: now - 18 * 24 * HOUR, seen: now, address: "192.168.1.20" },
-      { id: "s2", name: "Phone, on the home screen", since: now - 16 * 24 * HOUR, seen: now - HOUR, address: "10.0.8.3" },
-      { id: "s3", name: "Chromium on attic", since: now - 59 * 24 * HOUR, seen: now - 6 * 24 * HOUR, address: "192.168.1.31" },
+      { id: "s1", agent: "Firefox on zephyr", this: true, made: now - 18 * 24 * HOUR, seen: now, address: "192.168.1.20" },
+      { id: "s2", agent: "Phone, on the home screen", made: now - 16 * 24 * HOUR, seen: now - HOUR, address: "10.0.8.3" },
+      { id: "s3", agent: "Chromium on attic", made: now - 59 * 24 * HOUR, seen: now - 6 * 24 * HOUR, address: "192.168.1.31" },
     ],
     link: { state: "ok", found: { device: { name: "bench", os: "Linux", arch: "x86-64", version: "3.6.0", address: "192.168.1.24" }, limits: { words: "works in no folder yet · up to Manual · scheduled work off" } } },
     folders: {

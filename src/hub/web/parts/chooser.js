@@ -36,8 +36,8 @@ export const modelOptions = (models) => models.map((model) => ({
   about: model.practice ? t("model.practice.about") : [model.state, model.vision === false && t("model.no_images"), model.tools === false && t("model.no_tools")].filter(Boolean).join(" · ") || undefined,
 }));
 
-/** The sheet behind the chips of the composer. `set(change)` sends what the person changed and nothing else. */
-export function openChooser(chat, set) {
+/** The sheet behind the chips of the composer. `wish(name)` is what is asked for now, `set(change)` sends a change. */
+export function openChooser(chat, wish, set) {
   const device = store.devices.get(chat.device);
   openSheet({
     title: t("chooser.title"),
@@ -45,10 +45,10 @@ export function openChooser(chat, set) {
       const now = store.chats.get(chat.id) ?? chat;
       const pick = (change) => { set(change); redraw(); };
       return [
-        choices({ name: "mode", legend: t("mode"), options: modesFor(device, now.modes?.length ? now.modes : undefined), value: now.mode, pick: (mode) => pick({ mode }) }),
+        choices({ name: "mode", legend: t("mode"), options: modesFor(device, now.modes?.length ? now.modes : undefined), value: wish("mode"), pick: (mode) => pick({ mode }) }),
         device?.limits?.max_mode && device.limits.max_mode !== "auto" && h("p", { class: "meta" }, rich("mode.limit", { mode: modeName(device.limits.max_mode), device: device.name })),
-        choices({ name: "model", legend: t("model"), options: modelOptions(store.models), value: now.model, pick: (model) => pick({ model }) }),
-        now.levels?.length > 0 && choices({ name: "level", legend: t("level"), options: now.levels.map((one) => ({ id: one, name: one })), value: now.level, pick: (level) => pick({ level }) }),
+        choices({ name: "model", legend: t("model"), options: modelOptions(store.models), value: wish("model"), pick: (model) => pick({ model }) }),
+        now.levels?.length > 0 && choices({ name: "level", legend: t("level"), options: now.levels.map((one) => ({ id: one, name: one })), value: wish("level"), pick: (level) => pick({ level }) }),
         h("div", { class: "btns" }, h("button", { class: "btn btn-1", type: "button", onclick: close }, t("done"))),
       ];
     },

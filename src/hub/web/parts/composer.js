@@ -25,11 +25,11 @@ export class Composer extends HTMLElement {
     const id = this.chat_;
     this.text = draftOf(id) || store.chats.get(id)?.draft || "";
     this.touched = false;
-    // Changes that the person made here and the hub has not told back yet.
+    // Changes on their way to the hub.
     this.asked = {};
     const draw = () => this.draw();
     this.offs = [
-      on(`chat:${id}`, () => { this.settleAsked(); draw(); }), on("devices", draw), on("models", draw),
+      on(`chat:${id}`, draw), on("devices", draw), on("models", draw),
       on(`draft:${id}`, (event) => {
         const box = this.box?.value ?? "";
         const next = arrive(id, event.text ?? "", { box, touched: this.touched, focused: document.activeElement === this.box });
@@ -54,9 +54,10 @@ export class Composer extends HTMLElement {
     this.querySelector("textarea")?.focus({ preventScroll: true });
   }
 
-  settleAsked() {
+  /** What the person asked for here, over what the chat says: only until the hub told it back. */
+  wish(name) {
     const chat = store.chats.get(this.chat_);
-    for (const [name, value] of Object.entries(this.asked)) if (chat?.[name] === value) delete this.asked[name];
+    return this.asked[name] ?? chat?.wanted?.[name] ?? chat?.[name];
   }
 
   send(when) {
@@ -84,21 +85,18 @@ export class Composer extends HTMLElement {
     if (!event.repeat) this.send("after");
   };
 
+  // Only what the person changed is sent; what is shown as applied stays what the computer says (U30).
   async set(change) {
     Object.assign(this.asked, change);
-    const chat = store.chats.get(this.chat_);
-    const before = Object.fromEntries(Object.keys(change).map((name) => [name, chat?.[name]]));
-    if (chat) store.chats.set(chat.id, { ...chat, ...change });
     this.draw();
     try {
-      await api.changeChat(this.chat_, change);
+      const { chat } = await api.changeChat(this.chat_, change);
+      if (chat) store.chats.set(chat.id, chat);
     } catch (trouble) {
-      for (const name of Object.keys(change)) delete this.asked[name];
-      const current = store.chats.get(this.chat_);
-      if (current) store.chats.set(current.id, { ...current, ...before });
       toast(trouble.text);
-      this.draw();
     }
+    for (const [name, value] of Object.entries(change)) if (this.asked[name] === value) delete this.asked[name];
+    this.draw();
   }
 
   draw() {
@@ -113,15 +111,19 @@ export class Composer extends HTMLElement {
     const name = device?.name ?? chat.device_name;
     const state = device?.state ?? "away";
     const running = Boolean(chat.running);
-    const closed = state === "revoked" || chat.archived;
-    const model = store.models.find((one) => one.id === chat.model)?.name ?? chat.model;
-    const untaken = chat.mode_applied !== undefined && chat.mode_applied !== null && chat.mode_applied !== chat.mode;
-    const mode = modeName(untaken && !running ? chat.mode : chat.mode_applied ?? chat.mode);
-    const open = () => openChooser(chat, (change) => this.set(change));
-    const all = t("chooser.name", { mode, model, level: chat.level ? t("chooser.level", { level: chat.level }) : "" });
+    if (state === "revoked" || chat.archived || chat.closed) {
+      const why = state === "revoked" ? t("composer.revoked", { device: name }) : chat.archived ? t("composer.archived") : typeof chat.closed === "string" ? chat.closed : t("composer.closed");
+      return h("p", { class: "closed-note" }, why);
+    }
+    const level = this.wish("level");
+    const model = store.models.find((one) => one.id === this.wish("model"))?.name ?? this.wish("model") ?? t("no.model");
+    const applied = chat.mode_applied ?? chat.mode;
+    const asked = this.wish("mode");
+    const mode = modeName(applied);
+    const open = () => openChooser(chat, (one) => this.wish(one), (change) => this.set(change));
+    const all = t("chooser.name", { mode, model, level: level ? t("chooser.level", { level }) : "" });
     const chip = (label, text, strong) => h("button", { class: "chip only-wide", type: "button", "aria-label": label, "aria-haspopup": "dialog", onclick: open },
       strong ? h("b", null, text) : h("span", { class: "cut" }, text), icon("down"));
-    if (closed) return h("p", { class: "closed-note" }, t(state === "revoked" ? "composer.revoked" : "composer.archived", { device: name }));
     return h("form", { class: "compose", "aria-label": t("composer"), onsubmit: (event) => { event.preventDefault(); this.send("after"); } },
       h("label", { class: "sr", for: "message" }, t("composer.label", { device: name })),
       h("textarea", {
@@ -132,14 +134,15 @@ export class Composer extends HTMLElement {
         onkeyup: () => { if (!this.composing) this.composedAt = undefined; },
         oninput: (event) => { this.touched = true; keep(this.chat_, event.target.value); },
       }),
-      untaken && h("p", { class: "meta asked" }, t("mode.asked", { mode: modeName(chat.mode), device: name })),
+      asked !== applied ? h("p", { class: "meta asked" }, t("mode.asked", { mode: modeName(asked), device: name }))
+        : chat.lowered && h("p", { class: "meta asked" }, t("mode.lowered", { mode, device: name })),
       h("div", { class: "foot" },
         h("button", { class: "icon-btn set only-narrow", type: "button", "aria-label": all, "aria-haspopup": "dialog", onclick: open }, icon("sliders")),
         h("button", { class: "chip chip-all only-narrow", type: "button", "aria-label": all, "aria-haspopup": "dialog", onclick: open },
-          h("span", { class: "cut" }, h("b", null, mode), h("span", { class: "sep" }, "\u00a0· "), model, chat.level && [h("span", { class: "sep" }, "\u00a0· "), chat.level]), icon("down")),
+          h("span", { class: "cut" }, h("b", null, mode), h("span", { class: "sep" }, "\u00a0· "), model, level && [h("span", { class: "sep" }, "\u00a0· "), level]), icon("down")),
         chip(t("mode.name", { mode }), mode, true),
         chip(t("model.name", { model }), model),
-        chat.levels?.length > 0 && chip(t("level.name", { level: chat.level ?? "" }), chat.level ?? t("level")),
+        chat.levels?.length > 0 && chip(t("level.name", { level: level ?? "" }), level ?? t("level")),
         h("span", { class: "send" },
           running && state === "online" && chat.steer && h("button", { class: "btn", type: "button", onclick: () => this.send("next") }, t("send.next")),
           h("button", { class: "btn btn-1", type: "submit" }, t(state !== "online" ? "send.away" : running ? "send.after" : "send")))));

@@ -1,7 +1,7 @@
 // Computers: which are there, what runs on them, and the first run. With `?new=ID` it is the start of a chat, with
 // `?device=ID` all chats of one computer. Not here: a computer's card (parts/device-card.js).
 
-import { h, icon, render } from "../dom.js";
+import { h, icon, mark, render } from "../dom.js";
 import { api, newKey } from "../api.js";
 import { now, paint } from "../beat.js";
 import { load, on, sortedDevices, store } from "../store.js";
@@ -45,7 +45,13 @@ function view(state, draw) {
       buttons: h("a", { class: "btn btn-1", href: "/link" }, t("enter.code")),
     })];
   }
-  return [head(t("places.home"), link), h("div", { class: "stack" }, firstRun(devices, state, draw), devices.map(deviceCard))];
+  return [head(t("places.home"), link), h("div", { class: "stack" }, noPassword(), firstRun(devices, state, draw), devices.map(deviceCard))];
+}
+
+// Who came by the one-time link has no way in from a phone yet.
+function noPassword() {
+  if (store.me?.account?.password !== false) return null;
+  return h("div", { class: "card note", key: "password" }, mark("info"), h("p", null, t("no.password")), h("p", { class: "links" }, h("a", { class: "link", href: "/settings#account" }, t("no.password.do"))));
 }
 
 // Nothing was said yet and only the practice model is there: what it is, and the two ways on (moment 1).

@@ -4,7 +4,7 @@
 import { h, icon, render, sep } from "../dom.js";
 import { api } from "../api.js";
 import { paint } from "../beat.js";
-import { load, on, sortedDevices, store } from "../store.js";
+import { emit, load, on, sortedDevices, store } from "../store.js";
 import { day, when } from "../time.js";
 import { modeName, rich, t } from "../words.js";
 import { finish } from "../session.js";
@@ -78,7 +78,10 @@ function changePassword() {
       event.preventDefault();
       const value = (id) => event.target.querySelector(`#${id}`)?.value;
       try {
-        await api.password({ ...(first ? {} : { old: value("old") }), new: value("new"), password: value("new") });
+        const name = value("account-name")?.trim();
+        await api.password({ ...(first ? {} : { old: value("old") }), ...(name ? { name } : {}), new: value("new") });
+        store.me = await api.me();
+        emit("me");
         close();
         toast(t("password.changed"));
       } catch (caught) {
@@ -86,6 +89,7 @@ function changePassword() {
         redraw();
       }
     } },
+    first && field({ id: "account-name", label: t("name"), input: (attrs) => h("input", { ...attrs, autocomplete: "username", autocapitalize: "none", spellcheck: "false", required: true, autofocus: true, value: store.me?.account?.name ?? "" }) }),
     !first && field({ id: "old", label: t("password.old"), input: (attrs) => h("input", { ...attrs, type: "password", autocomplete: "current-password", required: true, autofocus: true }) }),
     field({ id: "new", label: t("password.new"), hint: t("setup.hint", { n: 10 }), input: (attrs) => h("input", { ...attrs, type: "password", autocomplete: "new-password", minlength: "10", required: true }) }),
     troubleLine(trouble),
@@ -144,7 +148,8 @@ function revoke(device) {
 function sessions(state, renew) {
   if (state.trouble) return troubleBox(state.trouble, renew);
   if (!state.sessions) return stateBox({ shape: "work", title: t("signed.loading"), busy: true });
-  const list = [...state.sessions].sort((a, b) => Number(Boolean(b.current)) - Number(Boolean(a.current)) || (b.seen ?? 0) - (a.seen ?? 0));
+  const here = (one) => Boolean(one.this ?? one.current);
+  const list = [...state.sessions].sort((a, b) => Number(here(b)) - Number(here(a)) || (b.seen ?? 0) - (a.seen ?? 0));
   const end = async (run) => {
     try {
       await run();
@@ -155,10 +160,10 @@ function sessions(state, renew) {
   };
   return h("div", { class: "card rows" },
     list.map((one) => {
-      const name = one.name ?? one.words ?? one.agent ?? t("signed.browser");
+      const name = one.agent ?? one.name ?? t("signed.browser");
       return h("div", { class: "row", key: one.id }, icon(/phone|android|iphone/i.test(name) ? "phone" : "web"), h("span", { class: "t" }, name),
-        one.current ? h("span", { class: "when" }, t("signed.this")) : h("button", { class: "link", type: "button", "aria-label": t("signed.end.name", { name }), onclick: () => end(() => api.endSession(one.id)) }, t("signed.end")),
-        h("span", { class: "l2" }, one.seen && !one.current ? [rich("signed.seen", { time: when(one.seen, "moment") }), sep()] : null, one.since || one.created ? t("signed.since", { day: day(one.since ?? one.created) }) : null, one.address && [sep(), one.address]));
+        here(one) ? h("span", { class: "when" }, t("signed.this")) : h("button", { class: "link", type: "button", "aria-label": t("signed.end.name", { name }), onclick: () => end(() => api.endSession(one.id)) }, t("signed.end")),
+        h("span", { class: "l2" }, one.seen && !here(one) ? [rich("signed.seen", { time: when(one.seen, "moment") }), sep()] : null, one.made ? t("signed.since", { day: day(one.made) }) : null, one.address && [sep(), one.address]));
     }),
     h("p", { class: "more" }, h("span", null, t("signed.count", { n: list.length })), list.length > 1 && h("button", { class: "link", type: "button", onclick: () => end(api.endOthers) }, t("signed.end_others"))));
 }

@@ -3,7 +3,7 @@
 
 import { h, mark, render } from "../dom.js";
 import { api } from "../api.js";
-import { setHubNow } from "../time.js";
+import { moment, setHubNow } from "../time.js";
 import { rich, t } from "../words.js";
 import { field, troubleLine } from "../parts/bits.js";
 import { paste } from "../parts/copy.js";
@@ -17,7 +17,7 @@ export function mount(app, at, { why, signedIn }) {
   // Only an address of this page: a link must not send the person elsewhere after signing in.
   const next = wanted && /^\/(?![/\\])/.test(wanted) ? wanted : null;
   const state = { name: "", password: "", again: "", trouble: null, busy: false, code: false };
-  const draw = () => render(app, view({ state, setup, why, set, submit }));
+  const draw = () => render(app, view({ state, setup, why, reason: at.query.get("why"), set, submit }));
   const set = (change) => {
     Object.assign(state, change);
     const code = looksLikeCode(state.password);
@@ -57,6 +57,8 @@ export function mount(app, at, { why, signedIn }) {
   return { close() {} };
 }
 
+const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? "" : "."}`;
+
 function check(state, setup) {
   if (!state.name) return { name: t("signin.need.name") };
   if (!state.password) return { password: t("signin.need.password") };
@@ -64,12 +66,16 @@ function check(state, setup) {
   return null;
 }
 
-function view({ state, setup, why, set, submit }) {
+function view({ state, setup, why, reason, set, submit }) {
   const { fault } = state;
-  const told = why && why.text && why.code === "signed_out" && why.why !== "none" && why.why !== "new";
+  // A browser that never was signed in is not told that it was signed out.
+  const since = why?.data?.error?.since ?? why?.since;
+  const told = why?.text && (since || why.type === "signed_out");
+  const hint = { link_used: "signin.used", too_many: "signin.many" }[reason];
   return h("main", { class: "gate", id: "main", key: "signin" },
     h("div", { class: "gate-h" }, h("p", { class: "word" }, "lembas"), h("h1", null, t(setup ? "setup.title" : "signin.title")), h("p", { class: "muted" }, t("signin.at", { host: location.host }))),
-    told && h("div", { class: "card note", role: "status" }, mark("info"), h("p", null, h("b", null, why.text), why.why && ` ${why.why}`, " ", t("signin.drafts"))),
+    told && h("div", { class: "card note", role: "status" }, mark("info"), h("p", null, h("b", null, why.text), why.why && ` ${sentence(why.why)}`, since && ` ${t("signin.since", { time: moment(since) })}`, !/draft/.test(why.text) && ` ${t("signin.drafts")}`)),
+    hint && h("div", { class: "card note", role: "status" }, mark("warn"), h("p", null, t(hint))),
     setup && h("p", { class: "muted" }, t("setup.words")),
     h("form", { class: "card pad", "aria-label": t(setup ? "setup.title" : "signin"), onsubmit: (event) => { event.preventDefault(); submit(); } },
       field({ id: "name", label: t("name"), error: fault?.name, input: (attrs) => h("input", { ...attrs, autocomplete: "username", autocapitalize: "none", spellcheck: "false", required: true, oninput: (event) => set({ name: event.target.value }) }) }),
