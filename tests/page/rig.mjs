@@ -5,6 +5,7 @@ import { FakeHub } from "./fake/play.mjs";
 const ARGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
 let browser = null;
+const hubs = new Set();
 
 export async function chrome() {
   browser ??= await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ARGS });
@@ -12,6 +13,7 @@ export async function chrome() {
 }
 
 export async function quit() {
+  for (const hub of hubs) await hub.stop();
   await browser?.close();
   browser = null;
 }
@@ -19,8 +21,10 @@ export async function quit() {
 /** A page at `path` on a fake hub with `world`; errors of the page fail the test at close(). */
 export async function open(world, path = "/", { hub: given, width = 1440, height = 900, scheme = "light", touch = false, beat, wait = true, context: more = {} } = {}) {
   const hub = given ?? await new FakeHub(world, { beat }).start();
+  hubs.add(hub);
   const context = await (await chrome()).newContext({ viewport: { width, height }, colorScheme: scheme, hasTouch: touch, isMobile: touch, deviceScaleFactor: 1, ...more });
   const errors = [];
+  context.setDefaultTimeout(8_000);
   const page = await context.newPage();
   watch(page, errors);
   await page.goto(hub.url + path);
@@ -36,7 +40,10 @@ export async function open(world, path = "/", { hub: given, width = 1440, height
     },
     async close() {
       await context.close();
-      if (!given) await hub.stop();
+      if (!given) {
+        hubs.delete(hub);
+        await hub.stop();
+      }
       if (errors.length > 0) throw new Error(`the page had errors:\n${errors.join("\n")}`);
     },
   };
