@@ -21,7 +21,7 @@ export async function quit() {
 /** A page at `path` on a fake hub with `world`; errors of the page fail the test at close(). */
 export async function open(world, path = "/", { hub: given, width = 1440, height = 900, scheme = "light", touch = false, beat, wait = true, context: more = {} } = {}) {
   const hub = given ?? await new FakeHub(world, { beat }).start();
-  hubs.add(hub);
+  if (!given) hubs.add(hub);
   const context = await (await chrome()).newContext({ viewport: { width, height }, colorScheme: scheme, hasTouch: touch, isMobile: touch, deviceScaleFactor: 1, ...more });
   const errors = [];
   context.setDefaultTimeout(8_000);

@@ -53,11 +53,11 @@ function push(key, text) {
 }
 
 /**
- * What the box should hold when a copy arrives: the copy only when the box is empty, nothing was typed in it since it
- * was opened, and the copy is not our own words coming back.
+ * What the box should hold when a copy arrives: the copy only when the box is empty or holds an earlier copy, nothing
+ * was typed in it since it was opened, and the copy is not our own words coming back.
  */
-export function arrive(key, copy, { box, touched, focused }) {
-  if (box !== "" || touched || focused) return box;
+export function arrive(key, copy, { box, before, touched, focused }) {
+  if ((box !== "" && box !== before) || touched || focused) return box;
   if ((sent.get(key) ?? []).includes(copy)) return box;
   return copy;
 }

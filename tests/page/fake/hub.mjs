@@ -65,9 +65,14 @@ export class FakeHub {
     this.streams.clear();
   }
 
-  /** The next call that matches is dropped: "request" before it counts, "answer" after, or answered with [status, body]. */
+  /**
+   * Calls that match are dropped, "request" before they count or "answer" after, until the returned function is called
+   * (a browser may send a request again by itself); with [status, body] the next one gets that answer.
+   */
   fault(method, pattern, what) {
-    this.faults.push({ method, pattern, what });
+    const fault = { method, pattern, what };
+    this.faults.push(fault);
+    return () => { this.faults = this.faults.filter((one) => one !== fault); };
   }
 
   calls(method, pattern) {
@@ -102,7 +107,8 @@ export class FakeHub {
     for await (const chunk of request) chunks.push(chunk);
     const body = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks).toString() || "{}") : undefined;
     const at = this.faults.findIndex((one) => one.method === method && one.pattern.test(path));
-    const fault = at >= 0 ? this.faults.splice(at, 1)[0].what : null;
+    const fault = at >= 0 ? this.faults[at].what : null;
+    if (Array.isArray(fault)) this.faults.splice(at, 1);
     if (fault === "request") return request.socket.destroy();
     this.log.push({ method, path, body, at: Date.now() });
     if (Array.isArray(fault)) return send(response, fault[0], fault[1]);

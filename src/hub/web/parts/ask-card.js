@@ -16,13 +16,15 @@ import { status } from "./bits.js";
 
 const KINDS = new Set(["execute", "edit", "read", "delete", "move", "fetch", "search", "other"]);
 const EXTEND_S = 1800;
+// For how long the card says why a press did not count.
+const HINT_MS = 2_500;
 
 export class AskCard extends HTMLElement {
   connectedCallback() {
     this.classList.add("l-ask");
     this.guard = new Guard(() => this.querySelector(".acts"));
     this.guard.start();
-    this.offs = [everySecond(() => this.countdown()), on("conn", () => this.draw())];
+    this.offs = [everySecond(() => this.countdown()), on("devices", () => this.draw())];
     this.addEventListener("keydown", this.keys);
     this.addEventListener("pointerdown", this.down, true);
     this.draw();
@@ -82,8 +84,11 @@ export class AskCard extends HTMLElement {
 
   allowed() {
     if (this.guard.allows()) return true;
+    // Told in the card's head, which has its room already: the buttons must not move again.
     this.hint = t("ask.moved");
     polite(this.hint);
+    clearTimeout(this.hinted);
+    this.hinted = setTimeout(() => { this.hint = undefined; this.draw(); }, HINT_MS);
     now(() => this.draw());
     return false;
   }
@@ -244,6 +249,7 @@ export class AskCard extends HTMLElement {
       const what = t(p.outcome === "refuse" || ask.outcome === "refuse" ? "refuse" : p.scope === "session" ? "allow.session" : p.scope === "always" ? "allow.always" : "allow.once");
       return t("ask.you", { what, time: clock(p.at ?? ask.at ?? hubNow()) });
     }
+    if (this.hint) return this.hint;
     if (ask.expires) {
       const left = ask.expires - hubNow();
       return left > 0 ? [h("b", { class: "nw" }, t("ask.left", { time: span(Math.ceil(left / 1000) * 1000) })), sep(), t("ask.asked_at", { time: clock(ask.made) })] : t("ask.ending");
@@ -305,7 +311,6 @@ export class AskCard extends HTMLElement {
     return [
       this.unknown() && h("p", { class: "meta" }, t("ask.unknown_kind")),
       can && scopes.includes("session") && ask.covers && h("p", { class: "meta covers" }, t("ask.session_covers"), " ", ask.covers),
-      this.hint && h("p", { class: "meta", role: "status" }, this.hint),
       this.trouble && h("p", { class: "field", role: "alert" }, h("span", { class: "err" }, mark("warn"), h("span", null, t(this.trouble.unknown ? "ask.unsure" : "ask.failed", { why: this.trouble.text })))),
       h("div", { class: "acts" },
         can && h("button", { class: "btn btn-1", type: "button", "aria-keyshortcuts": "A", onclick: press(() => this.answer("allow", "once")) }, t("allow.once")),

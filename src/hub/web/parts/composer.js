@@ -25,6 +25,7 @@ export class Composer extends HTMLElement {
     const id = this.chat_;
     this.text = draftOf(id) || store.chats.get(id)?.draft || "";
     this.touched = false;
+    this.copied = draftOf(id) ? undefined : this.text;
     // Changes on their way to the hub.
     this.asked = {};
     const draw = () => this.draw();
@@ -32,8 +33,10 @@ export class Composer extends HTMLElement {
       on(`chat:${id}`, draw), on("devices", draw), on("models", draw),
       on(`draft:${id}`, (event) => {
         const box = this.box?.value ?? "";
-        const next = arrive(id, event.text ?? "", { box, touched: this.touched, focused: document.activeElement === this.box });
-        if (next !== box) this.put(next);
+        const next = arrive(id, event.text ?? "", { box, before: this.copied, touched: this.touched, focused: document.activeElement === this.box });
+        if (next === box) return;
+        this.copied = next;
+        this.box.value = next;
       }),
     ];
     this.draw();
