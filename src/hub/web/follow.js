@@ -109,7 +109,8 @@ export class Follow {
     const top = this.el.getBoundingClientRect().top;
     const first = (parent) => {
       for (const kid of parent.children) {
-        if (kid.hasAttribute("data-space")) continue;
+        // Room for what is not drawn, and the edge above all, are not what is read.
+        if (kid.hasAttribute("data-space") || kid.hasAttribute("data-edge")) continue;
         const box = kid.getBoundingClientRect();
         if (box.height > 0 && box.bottom > top + 1) return kid;
       }

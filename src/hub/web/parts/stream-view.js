@@ -39,6 +39,7 @@ export class StreamView extends HTMLElement {
     this.fresh = 0;
     this.seen = 0;
     this.top = document.createElement("div");
+    this.top.setAttribute("data-edge", "");
     this.spaceTop = space();
     this.spaceEnd = space();
     this.jump = document.createElement("div");
@@ -46,6 +47,7 @@ export class StreamView extends HTMLElement {
     this.replaceChildren(this.top, this.spaceTop, this.spaceEnd, this.jump);
     this.follow = new Follow(this, () => this.jumpDraw());
     this.draw = () => this.paintAll();
+    this.move = () => this.arrange();
     const changed = () => paint(this.draw);
     this.offs = [
       on(`items:${id}`, (what) => { if (what?.fresh && !this.follow.on) this.fresh += 1; if (what?.all || what?.fresh || what?.edge) this.stale = true; changed(); }),
@@ -119,7 +121,8 @@ export class StreamView extends HTMLElement {
     if (this.inScroll) return;
     this.inScroll = requestAnimationFrame(() => {
       this.inScroll = 0;
-      now(this.draw);
+      // Which entries are near changes with a scroll; what they say waits for its beat.
+      if (!this.follow.on) now(this.move);
       if (this.scrollTop < this.clientHeight && this.log.more && !this.log.olderTrouble) this.log.older();
     });
   }
@@ -183,10 +186,15 @@ export class StreamView extends HTMLElement {
     if (!this.isConnected) return;
     if (this.stale) this.rebuild();
     else this.refresh();
+    this.arrange();
+    this.tellFinished();
+  }
+
+  arrange() {
+    if (!this.isConnected) return;
     this.follow.hold(() => this.place());
     // What was drawn may be taller or smaller than guessed: once more with what is now known.
     if (this.measure()) this.follow.hold(() => this.place());
-    this.tellFinished();
     this.jumpDraw();
   }
 
