@@ -95,7 +95,8 @@ test("3,000 messages: opened at the end at once, at most 1,500 elements, also fa
   const held = () => page.evaluate(() => document.querySelector("l-stream").log.order.length);
   for (let last = 50; last <= 300; last = await held()) {
     await page.locator("#stream").evaluate((stream) => { stream.dispatchEvent(new WheelEvent("wheel", { deltaY: -100 })); stream.scrollTop = 0; });
-    await until(async () => (await held()) > last, "an older page came");
+    // Put above: what was at the upper edge is now further down.
+    await until(async () => (await held()) > last && (await page.locator("#stream").evaluate((stream) => stream.scrollTop)) > 100, "an older page came");
     await frames(page, 2);
     assert.ok(await nodes(page) <= 1_500, `${await nodes(page)} elements`);
   }

@@ -106,13 +106,14 @@ export class Follow {
 
   // The first element of which something is seen; inside a long one, the block being read.
   anchor() {
-    const top = this.el.getBoundingClientRect().top;
+    const { top, bottom } = this.el.getBoundingClientRect();
     const first = (parent) => {
       for (const kid of parent.children) {
         // Room for what is not drawn, and the edge above all, are not what is read.
         if (kid.hasAttribute("data-space") || kid.hasAttribute("data-edge")) continue;
         const box = kid.getBoundingClientRect();
-        if (box.height > 0 && box.bottom > top + 1) return kid;
+        // One that is not seen yet is not being read.
+        if (box.height > 0 && box.bottom > top + 1) return box.top < bottom ? kid : null;
       }
       return null;
     };

@@ -223,12 +223,14 @@ export class StreamView extends HTMLElement {
       from = to;
       for (let sum = 0; from > 0 && sum < window_ * (1 + MARGIN); ) sum += this.height(entries[--from]);
     } else {
-      const start = this.scrollTop - this.top.offsetHeight;
-      let y = 0;
-      from = 0;
-      while (from < entries.length && y + this.height(entries[from]) < start - window_ * MARGIN) y += this.height(entries[from++]);
+      const seen = this.firstSeen();
+      // Around what is being read; when the person jumped to where nothing is drawn, by the heights as guessed.
+      let y = seen ? seen.y : this.top.offsetHeight - this.scrollTop;
+      from = seen ? entries.indexOf(seen.entry) : 0;
+      if (seen) while (from > 0 && y > -window_ * MARGIN) y -= this.height(entries[--from]);
+      else while (from < entries.length && y + this.height(entries[from]) < -window_ * MARGIN) y += this.height(entries[from++]);
       to = from;
-      while (to < entries.length && y < start + window_ * (1 + MARGIN)) y += this.height(entries[to++]);
+      while (to < entries.length && y < window_ * (1 + MARGIN)) y += this.height(entries[to++]);
     }
     // Long entries: the margin gives way before the document grows heavy.
     let nodes = 0;
@@ -238,6 +240,17 @@ export class StreamView extends HTMLElement {
       nodes -= entries[drop].nodes;
     }
     return [from, to];
+  }
+
+  // The entry being read, and where its top is from the top of the window.
+  firstSeen() {
+    const { top, bottom } = this.getBoundingClientRect();
+    for (const entry of this.entries) {
+      if (!entry.el) continue;
+      const box = entry.el.getBoundingClientRect();
+      if (box.bottom > top + 1) return box.top < bottom ? { entry, y: box.top - top } : null;
+    }
+    return null;
   }
 
   far(from, to) {
