@@ -23,6 +23,9 @@ export class Log {
     this.olderTrouble = null;
     this.loadingOlder = false;
     this.waiting = null;
+    this.opened = false;
+    /** The last item that was looked at before this chat was opened. */
+    this.seen = undefined;
   }
 
   /** Loads the end of the chat; called again after a gap in the stream. */
@@ -60,6 +63,9 @@ export class Log {
     this.loaded = true;
     this.setQueue(got.queue ?? []);
     for (const ask of got.asks ?? []) this.putAsk(ask);
+    // What was seen elsewhere or before, read once: the line stays where it was while this is open.
+    if (!this.opened && got.chat?.seen !== undefined && got.chat.seen > 0) this.seen = got.chat.seen;
+    this.opened = true;
     if (got.chat) this.takeChat(got.chat);
   }
 

@@ -59,6 +59,9 @@ export function bytes(n) {
   return `${value < 100 ? value.toFixed(1) : Math.round(value)}\u00a0${units[unit]}`;
 }
 
+/** Words of the other side as a sentence: a capital and an end. */
+export const sentence = (words) => `${words.slice(0, 1).toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? "" : "."}`;
+
 /** A mode's name as a person reads it. */
 export const modeName = (mode) => TEXTS[`mode.${mode}`] ?? String(mode ?? "");
 

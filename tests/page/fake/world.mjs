@@ -118,7 +118,7 @@ export function lookWorld() {
     signedIn: true, account: { id: "a1", name: "ana" }, head: 100, devices: devices(), models: models(), asks: asks(), hidden: 24,
     chats: [
       chatOf("notes", { title: "Copy the notes", cwd: "/home/ana/notes", cwd_words: "~/notes", asks: 1, running: true, progress: { phase: "waiting_for_person", since: now - 12 * MIN, ask: "k1" }, updated: now - 12 * MIN, origin: "schedule" }),
-      chatOf("login", { title: "Fix the login test", asks: 1, running: true, steer: true, progress: { phase: "waiting_for_person", since: now - 2 * MIN, ask: "k2" }, updated: now - 2 * MIN, queue: 1 }),
+      chatOf("login", { title: "Fix the login test", seen: 7, head: 12, asks: 1, running: true, steer: true, progress: { phase: "waiting_for_person", since: now - 2 * MIN, ask: "k2" }, updated: now - 2 * MIN, queue: 1 }),
       chatOf("deps", { title: "Update the dependencies", asks: 1, running: true, progress: { phase: "waiting_for_person", since: now - 40_000, ask: "k3" }, updated: now - 40_000 }),
       chatOf("flaky", { title: "Steady the flaky test", running: true, progress: { phase: "running_tool", tool: "bash", purpose: "cargo test", since: now - 48_000 }, updated: now }),
       chatOf("site", { title: "Site preview", cwd_words: "~/projects/site", running: true, progress: { phase: "loading_model", model: "qwen3-32b", percent: 40, since: now - 12_000 }, updated: now }),

@@ -7,7 +7,7 @@ import { now } from "../beat.js";
 import { arrive, draftOf, keep } from "../draft.js";
 import { post } from "../outbox.js";
 import { on, store } from "../store.js";
-import { modeName, t } from "../words.js";
+import { modeName, sentence, t } from "../words.js";
 import { openChooser } from "./chooser.js";
 import { toast } from "./toast.js";
 
@@ -138,7 +138,7 @@ export class Composer extends HTMLElement {
         oninput: (event) => { this.touched = true; keep(this.chat_, event.target.value); },
       }),
       asked !== applied ? h("p", { class: "meta asked" }, t("mode.asked", { mode: modeName(asked), device: name }))
-        : chat.lowered && h("p", { class: "meta asked" }, t("mode.lowered", { mode, device: name })),
+        : chat.lowered && h("p", { class: "meta asked" }, sentence(chat.lowered)),
       h("div", { class: "foot" },
         h("button", { class: "icon-btn set only-narrow", type: "button", "aria-label": all, "aria-haspopup": "dialog", onclick: open }, icon("sliders")),
         h("button", { class: "chip chip-all only-narrow", type: "button", "aria-label": all, "aria-haspopup": "dialog", onclick: open },

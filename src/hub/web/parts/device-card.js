@@ -18,7 +18,7 @@ export function chatRow(chat, { device = false } = {}) {
   const words = chatWords(chat);
   const ask = words.tone === "you";
   return h("a", { class: `row${ask ? " has-ask" : words.tone === "on" ? " is-on" : words.tone === "bad" ? " is-bad" : ""}`, key: chat.id, href: `/c/${encodeURIComponent(chat.id)}` },
-    mark(words.shape), h("span", { class: "t" }, chat.title || t("untitled"), chat.unread ? h("span", { class: "sr" }, ` ${t("unread")}`) : null),
+    mark(words.shape), h("span", { class: "t" }, chat.title || t("untitled"), chat.unread && !chat.running ? h("span", { class: "new-word" }, ` ${t("unread")}`) : null),
     when(words.ask ? words.ask.made : chat.running && chat.progress ? chat.progress.since : chat.updated, "ago"),
     h("span", { class: "l2" }, h("span", { class: ask ? "is-you" : undefined }, words.words),
       !ask && !chat.running && words.time ? [sep(), words.time] : null,
@@ -46,6 +46,7 @@ export function deviceCard(device) {
       device.state !== "never" && roots.length === 0 && !gone && noRoots(device),
       all.slice(0, SHOWN).map((chat) => chatRow(chat)),
       all.length === 0 && roots.length > 0 && h("p", { class: "more", key: "none" }, h("span", null, t("device.no_chats", { device: device.name }))),
+      all.length > 0 && all.length <= SHOWN && h("p", { class: "more", key: "more" }, h("span"), h("a", { class: "link", href: `/?device=${encodeURIComponent(device.id)}` }, t("all.chats", { device: device.name }))),
       all.length > SHOWN && h("p", { class: "more", key: "more" }, h("span", null, t("showing", { n: Math.min(SHOWN, all.length), of: count(all.length) })), h("a", { class: "link", href: `/?device=${encodeURIComponent(device.id)}` }, t("all.chats", { device: device.name })))));
 }
 
@@ -60,8 +61,8 @@ function noRoots(device) {
 
 async function retry(device) {
   try {
-    await api.retryDevice(device.id);
-    toast(t("retry.asked", { device: device.name }));
+    const { text } = await api.retryDevice(device.id);
+    toast(text ?? t("retry.asked", { device: device.name }));
   } catch (trouble) {
     toast(trouble.text);
   }

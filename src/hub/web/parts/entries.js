@@ -23,6 +23,7 @@ export function drawEntry(entry, view) {
     case "plan": return render(el, plan(entry, view));
     case "ask": return render(el, h("l-ask", { ".inChat": true, ".ask": item.ask, key: item.ask.ask }));
     case "out": return render(el, outgoing(item, view));
+    case "new": return render(el, h("p", { class: "mid is-new" }, h("span", null, t("new.since"))));
     case "day": return render(el, h("p", { class: "mid" }, `${day(item.time)}, ${clock(item.time)}`));
     default: return render(el, h("div", { class: `mid${item.tone ? ` is-${item.tone}` : ""}` }, h("span", { html: item.html ?? "" })));
   }

@@ -8,6 +8,7 @@ import { emit, on, store } from "../store.js";
 import { everySecond, hubNow, when } from "../time.js";
 import { rich, t } from "../words.js";
 import { polite, progress } from "../announce.js";
+import { toast } from "./toast.js";
 import { chatWords, longQuiet, phaseWords } from "./progress-words.js";
 
 // Stop presses whose end is not heard yet: chat → { turn, at, trouble }.
@@ -104,9 +105,10 @@ export class ProgressLine extends HTMLElement {
   async retry(chat) {
     polite(t("trying"));
     try {
-      await api.retryDevice(chat.device);
+      const { text } = await api.retryDevice(chat.device);
+      if (text) toast(text);
     } catch (trouble) {
-      polite(trouble.text);
+      toast(trouble.text);
     }
   }
 }

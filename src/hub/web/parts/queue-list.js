@@ -19,17 +19,21 @@ export function queueView(log, chat, device) {
   const rest = queue.length - SHOWN;
   return h("div", { class: "queues", role: "list", "aria-label": t("queue") },
     queue.slice(0, SHOWN).map((one) => h("div", { class: "queue", role: "listitem", key: one.key },
-      mark(one.held ? "pause" : "q"),
+      mark(one.state === "failed" ? "fail" : one.state === "sent" ? "sent" : one.held ? "pause" : "q"),
       h("span", { class: "cut", title: one.text }, prefix(one, away, device), one.text),
       h("span", { class: "links" },
-        h("button", { class: "link", type: "button", "aria-label": t("queue.edit.name", { text: one.text.slice(0, 60) }), onclick: () => edit(chat.id, one) }, t("edit")),
-        h("button", { class: "link only-wide", type: "button", "aria-label": t("queue.remove.name", { text: one.text.slice(0, 60) }), onclick: () => remove(chat.id, one) }, t("remove")),
-        !away && h("button", { class: "link only-wide", type: "button", "aria-label": t("queue.send.name", { text: one.text.slice(0, 60) }), onclick: () => sendNow(chat.id, one) }, t("send.now"))))),
+        waits(one) && h("button", { class: "link", type: "button", "aria-label": t("queue.edit.name", { text: one.text.slice(0, 60) }), onclick: () => edit(chat.id, one) }, t("edit")),
+        h("button", { class: waits(one) ? "link only-wide" : "link", type: "button", "aria-label": t("queue.remove.name", { text: one.text.slice(0, 60) }), onclick: () => remove(chat.id, one) }, t("remove")),
+        (one.state === "failed" || (!away && waits(one))) && h("button", { class: one.state === "failed" ? "link" : "link only-wide", type: "button", "aria-label": t("queue.send.name", { text: one.text.slice(0, 60) }), onclick: () => sendNow(chat.id, one) }, t(one.state === "failed" ? "try.again" : "send.now"))))),
     rest > 0 && h("p", { class: "meta queue-rest", role: "listitem" }, t("queue.more", { n: rest })),
     away && h("p", { class: "meta queue-rest", role: "listitem" }, t("queue.away", { device: device.name })));
 }
 
+// Handed to the computer's link already, or refused by it: what can be done then is another matter.
+const waits = (one) => one.state !== "sent" && one.state !== "failed";
+
 function prefix(one, away, device) {
+  if (one.state === "failed") return one.why ? t("queue.failed.why", { why: one.why }) : t("queue.failed");
   if (one.held) return t("queue.held");
   if (away) return t("queue.waits", { device: device.name });
   return t(one.when === "next" ? "queue.next" : "queue.after");
@@ -55,7 +59,11 @@ async function edit(chat, one) {
   if (!was && !(await act(chat, () => api.holdQueued(chat, one.key, true)))) return;
   let text = one.text;
   let done = false;
-  const release = () => { if (!was && !done) act(chat, () => api.holdQueued(chat, one.key, false)); };
+  // Saving lets it wait again by itself; only what is still on hold is let go here.
+  const release = () => {
+    const still = store.logs.get(chat)?.queue.find((it) => it.key === one.key)?.held;
+    if (!was && !done && still) act(chat, () => api.holdQueued(chat, one.key, false));
+  };
   openSheet({
     title: t("queue.edit"),
     closed: release,

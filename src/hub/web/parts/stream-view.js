@@ -2,6 +2,7 @@
 // still otherwise (U1), painted in beats (U57). Not here: how one entry is drawn (entries.js).
 
 import { h, icon, render } from "../dom.js";
+import { api } from "../api.js";
 import { now, paint } from "../beat.js";
 import { Follow } from "../follow.js";
 import { on, openLog, store } from "../store.js";
@@ -17,7 +18,9 @@ const NODES = 1_000;
 // How much of a window's height is kept ready above and below.
 const MARGIN = 1;
 // A guess for what was never drawn; it is measured once it was.
-const GUESS = { said: 90, text: 150, step: 46, thought: 46, plan: 46, mid: 40, day: 40, ask: 320, out: 90 };
+const GUESS = { said: 90, text: 150, step: 46, thought: 46, plan: 46, mid: 40, day: 40, new: 40, ask: 320, out: 90 };
+// What is in view this long counts as looked at.
+const SEEN_AFTER_MS = 2_000;
 const DAY_GAP_MS = 6 * 3_600_000;
 
 export class StreamView extends HTMLElement {
@@ -137,10 +140,13 @@ export class StreamView extends HTMLElement {
     const list = [];
     const stepOf = new Map();
     let lastTime = 0;
+    let previous;
     for (const seq of log.order) {
       const item = log.items.get(seq);
       if (item.kind === "step" && item.call) stepOf.set(item.call, seq);
       if (item.kind === "said" && item.time && item.time - lastTime > DAY_GAP_MS) list.push({ key: `d${seq}`, at: seq - 0.5, item: this.keepItem(`d${seq}`, { kind: "day", time: item.time }) });
+      if (log.seen !== undefined && seq > log.seen && previous !== undefined && previous <= log.seen) list.push({ key: "new", at: seq - 0.4, item: this.keepItem("new", { kind: "new" }) });
+      previous = seq;
       if (item.time) lastTime = item.time;
       list.push({ key: `i${seq}`, at: seq, item });
     }
@@ -188,6 +194,21 @@ export class StreamView extends HTMLElement {
     else this.refresh();
     this.arrange();
     this.tellFinished();
+    this.tellSeen();
+  }
+
+  // What is in view at the end was looked at: the hub tells the other devices, not more often than they need.
+  tellSeen() {
+    const chat = store.chats.get(this.chat_);
+    if (!chat || !(chat.head > chat.seen) || !this.follow.on || document.hidden || this.telling) return;
+    this.telling = setTimeout(() => {
+      this.telling = 0;
+      const now_ = store.chats.get(this.chat_);
+      if (!this.isConnected || document.hidden || !now_ || !(now_.head > now_.seen)) return;
+      api.changeChat(this.chat_, { seen: now_.head }).catch(() => {
+        // The next change in view tells it again.
+      });
+    }, SEEN_AFTER_MS);
   }
 
   arrange() {

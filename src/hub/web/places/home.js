@@ -6,7 +6,7 @@ import { api, newKey } from "../api.js";
 import { now, paint } from "../beat.js";
 import { load, on, sortedDevices, store } from "../store.js";
 import { everySecond } from "../time.js";
-import { count, rich, t } from "../words.js";
+import { count, t } from "../words.js";
 import { go } from "../router.js";
 import { stateBox, troubleBox, troubleLine } from "../parts/bits.js";
 import { chatRow, deviceCard } from "../parts/device-card.js";
@@ -17,7 +17,7 @@ const PAGE = 50;
 export function mount(main, at) {
   const device = at.query.get("device");
   if (at.query.has("new")) return newChat.mount(main, at);
-  return device ? mountAll(main, device) : mountHome(main);
+  return device ? mountAll(main, device, at.query.get("archived") === "1") : mountHome(main);
 }
 
 function mountHome(main) {
@@ -85,15 +85,16 @@ function firstRun(devices, state, draw) {
       h("a", { class: "btn", href: "/settings#models" }, t("model.add"))));
 }
 
-function mountAll(main, id) {
+function mountAll(main, id, archived) {
   const state = { rows: null, total: 0, trouble: null, busy: false };
   const draw = () => {
     const device = store.devices.get(id);
     const rows = (state.rows ?? []).map((row) => store.chats.get(row.id) ?? row);
     render(main,
-      h("div", { class: "head" }, h("h1", null, rich("all.chats", { device: device?.name ?? "" })), h("a", { class: "btn btn-q", href: "/" }, t("places.home"))),
+      h("div", { class: "head" }, h("h1", null, t(archived ? "chats.archived" : "all.chats", { device: device?.name ?? "" })),
+        archived ? h("a", { class: "btn btn-q", href: `/?device=${encodeURIComponent(id)}` }, t("back")) : h("a", { class: "btn btn-q", href: `/?device=${encodeURIComponent(id)}&archived=1` }, t("chats.archived.link"))),
       state.trouble ? troubleBox(state.trouble, more) : state.rows === null ? stateBox({ shape: "work", title: t("chats.loading"), busy: true })
-        : rows.length === 0 ? stateBox({ shape: "open", title: t("device.no_chats", { device: device?.name ?? "" }) })
+        : rows.length === 0 ? stateBox({ shape: "open", title: archived ? t("chats.archived.empty") : t("device.no_chats", { device: device?.name ?? "" }) })
           : h("div", { class: "card rows" }, rows.map((chat) => chatRow(chat)),
             h("p", { class: "more", key: "more" }, h("span", null, t("showing", { n: rows.length, of: count(Math.max(state.total, rows.length)) })),
               state.more && h("button", { class: "link", type: "button", onclick: more }, t(state.busy ? "loading" : "show.more")))));
@@ -105,7 +106,7 @@ function mountAll(main, id) {
     draw();
     try {
       const last = state.rows?.at(-1);
-      const got = await api.chats({ device: id, limit: String(PAGE), ...(last ? { before: String(last.updated) } : {}) });
+      const got = await api.chats({ device: id, limit: String(PAGE), ...(archived ? { archived: "true" } : {}), ...(last ? { before: String(last.updated) } : {}) });
       const chats = got.chats ?? [];
       state.rows = [...(state.rows ?? []), ...chats.filter((chat) => !state.rows?.some((row) => row.id === chat.id))];
       state.total = got.total ?? state.rows.length;

@@ -118,7 +118,8 @@ function computer(device) {
     !gone && [h("p", { class: "meta" }, t("limits.change", { device: device.name })), paste("lembas config edit")],
     h("div", { class: "btns end" },
       !gone && h("button", { class: "btn", type: "button", onclick: () => rename(device) }, t("rename")),
-      !gone && h("button", { class: "btn btn-bad", type: "button", onclick: () => revoke(device) }, t("revoke.dots")))));
+      gone ? h("button", { class: "btn btn-bad", type: "button", onclick: () => forget(device) }, t("forget.dots"))
+        : h("button", { class: "btn btn-bad", type: "button", onclick: () => revoke(device) }, t("revoke.dots")))));
 }
 
 function rename(device) {
@@ -143,6 +144,10 @@ function rename(device) {
 
 function revoke(device) {
   confirmSheet({ title: t("revoke.title", { device: device.name }), words: t("revoke.words", { device: device.name }), yes: t("revoke"), act: () => api.revokeDevice(device.id) });
+}
+
+function forget(device) {
+  confirmSheet({ title: t("forget.title", { device: device.name }), words: t("forget.words", { device: device.name }), yes: t("forget"), act: () => api.revokeDevice(device.id) });
 }
 
 function sessions(state, renew) {

@@ -4,7 +4,7 @@
 import { h, mark, render } from "../dom.js";
 import { api } from "../api.js";
 import { moment, setHubNow } from "../time.js";
-import { rich, t } from "../words.js";
+import { rich, sentence, t } from "../words.js";
 import { field, troubleLine } from "../parts/bits.js";
 import { paste } from "../parts/copy.js";
 import { looksLikeCode } from "../parts/link-form.js";
@@ -56,8 +56,6 @@ export function mount(app, at, { why, signedIn }) {
   app.querySelector("#name")?.focus();
   return { close() {} };
 }
-
-const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? "" : "."}`;
 
 function check(state, setup) {
   if (!state.name) return { name: t("signin.need.name") };
