@@ -1,15 +1,26 @@
 //! The person's own settings: the only place authority comes from.
 //!
-//! `config.toml` in the config folder, read by [`load`], held live by [`Live`], changed by our own
-//! commands with its comments kept. There is no project layer: nothing read from a repository or
-//! sent by an instance gets in here.
+//! `config.toml` in the config folder, read by [`load`], held live by [`Live`] and [`watch`],
+//! changed by our own commands with its comments kept ([`edit`]). There is no project layer:
+//! nothing read from a repository or sent by an instance gets in here.
 
+pub mod edit;
+pub mod env;
+pub mod files;
+mod live;
+pub mod load;
+pub mod paths;
+mod reader;
+pub mod watch;
+
+use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
+
+pub use live::Live;
+pub use load::{ConfigError, Problem, load};
+pub use paths::Paths;
 
 /// The four modes, in order of what they let through.
 #[derive(
@@ -26,6 +37,34 @@ pub enum Mode {
     Auto,
 }
 
+impl Mode {
+    /// The word in the config file, on the command line and on the wire.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Manual => "manual",
+            Self::Edit => "edit",
+            Self::Auto => "auto",
+        }
+    }
+
+    /// As a title in a sentence: `up to Edit`.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Plan => "Plan",
+            Self::Manual => "Manual",
+            Self::Edit => "Edit",
+            Self::Auto => "Auto",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
 /// Whose answers count for what a linked instance asks to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -37,6 +76,17 @@ pub enum Approvals {
     Full,
     /// Only answers given on this computer.
     Local,
+}
+
+impl Approvals {
+    /// The word in the config file and on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Full => "full",
+            Self::Local => "local",
+        }
+    }
 }
 
 /// `[remote]`: what a linked instance may ask of this computer.
@@ -113,37 +163,4 @@ pub struct Config {
     pub remote: Remote,
     pub protected: Protected,
     pub link: Link,
-}
-
-/// The settings as they are now, for everyone who judges by them. Cheap to clone.
-///
-/// A limit is read at the moment of use: call [`Live::now`] for each judgement and keep nothing.
-#[derive(Clone, Debug)]
-pub struct Live {
-    current: Arc<ArcSwap<Config>>,
-    changed: watch::Sender<u64>,
-}
-
-impl Live {
-    pub fn new(config: Config) -> Self {
-        Self {
-            current: Arc::new(ArcSwap::from_pointee(config)),
-            changed: watch::Sender::new(0),
-        }
-    }
-
-    pub fn now(&self) -> Arc<Config> {
-        self.current.load_full()
-    }
-
-    /// Puts new settings in force and tells everyone who waits on [`Live::changes`].
-    pub fn set(&self, config: Config) {
-        self.current.store(Arc::new(config));
-        self.changed.send_modify(|n| *n += 1);
-    }
-
-    /// A receiver that is marked changed at every [`Live::set`].
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
-    }
 }

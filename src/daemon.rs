@@ -1,1 +1,10 @@
-//! daemon
+//! The daemon: builds the device from the settings, owns the store's lock and the control socket,
+//! listens to signals. The command line talks to it through [`control`].
+//!
+//! Not here: what an instance may ask (`remote`), the link's machine (`link`).
+
+pub mod control;
+pub mod lock;
+pub mod monitor;
+pub mod status;
+pub mod table;

@@ -32,6 +32,7 @@ pub mod model;
 pub mod store;
 
 pub mod edit;
+pub mod plan;
 pub mod shell;
 pub mod spec;
 

@@ -76,6 +76,8 @@ pub struct Call {
     /// Set off when the asker sends `$/cancel_request` for this call. The call is still answered
     /// exactly once, by whatever its future returns.
     pub cancelled: CancellationToken,
+    /// Set off when the answer stands in the queue: what is sent after that is heard after it.
+    pub answered: CancellationToken,
     /// The place of the request in the stream of frames, counted from 1.
     pub order: u64,
 }

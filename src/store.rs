@@ -4,5 +4,7 @@
 //! rows mean beyond their shape, which is the business of `session`, `remote` and `hub`.
 
 pub mod db;
+pub mod device;
 pub mod hub;
 pub mod item;
+pub mod journal;

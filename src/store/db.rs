@@ -20,7 +20,9 @@ pub enum StoreError {
         #[source]
         source: rusqlite::Error,
     },
-    #[error("the store {path} was written by a newer lembas (version {found}, this one knows {known}): update lembas on this computer")]
+    #[error(
+        "the store {path} was written by a newer lembas (version {found}, this one knows {known}): update lembas on this computer"
+    )]
     Newer {
         path: PathBuf,
         found: i64,

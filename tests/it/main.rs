@@ -1,3 +1,13 @@
-//! Scenarios over public interfaces: one binary, hermetic, loopback with free ports only.
+//! One binary for all integration tests: real sockets, processes and files, hermetic folders.
 
+mod cli;
+mod conformance;
+mod deps;
+mod exec;
+mod files;
 mod hub;
+mod layers;
+mod link;
+mod schema;
+mod spec;
+mod turn;

@@ -1,0 +1,400 @@
+//! Sessions over ACP: opened, resumed, listed, changed, closed.
+//!
+//! What is judged and in which order is here; the judgements are the gate's (`limits`). Loading is
+//! in `replay`, prompting in `prompt`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent_client_protocol_schema::v1;
+use futures_util::FutureExt as _;
+use serde_json::{Map, Value, json};
+
+use super::connection::Connection;
+use super::error::{self, REFUSED, Refusal, SCHEDULED, bad};
+use super::inbound::{self, NewMeta, mode_name};
+use super::limits::Lowered;
+use super::port::OneSession;
+use super::prompt::BEHIND;
+use crate::config::Mode;
+use crate::ids::{Position, SessionId};
+use crate::permission::Origin;
+use crate::rpc::{Call, RpcError};
+use crate::session::{NewSession, Scheduled, Summary};
+use crate::spec::Spec;
+
+/// Sessions on one page of a list.
+const PAGE: usize = 50;
+
+/// Further folders of one session. More is refused.
+const MAX_ALSO: usize = 16;
+
+/// `session/new`.
+pub(crate) async fn new(connection: Arc<Connection>, call: Call) -> Result<Value, RpcError> {
+    let request: v1::NewSessionRequest = inbound::params(call.params.clone())?;
+    given(&connection, &request.mcp_servers, request.system_prompt.is_some())?;
+    let meta: NewMeta = inbound::ours(request.meta.as_ref())?;
+    // The key of a scheduled run is the run: one session for it, whoever asks how often.
+    let (subject, key) = match &meta.scheduled {
+        Some(asked) => (asked.schedule.clone(), Some(format!("run:{}", asked.run))),
+        None => (String::new(), meta.key.clone()),
+    };
+    let answered = call.answered.clone();
+    let opening = Arc::clone(&connection);
+    let folders = (request.cwd, request.additional_directories);
+    let key_there = key.clone();
+    let work = async move { open(&opening, folders, meta, key_there).await }.boxed();
+    let result = connection.keyed(&call.method, subject, key, &call.params, work).await?;
+    // Asked again with the same key, it may be another connection that has it now.
+    let id = SessionId::new(result.get("sessionId").and_then(Value::as_str).unwrap_or_default());
+    let session = connection.session(&id).await?;
+    connection.opened(&*session, end(&*session).await, answered)?;
+    Ok(result)
+}
+
+async fn open(
+    connection: &Connection,
+    (cwd, also): (PathBuf, Vec<PathBuf>),
+    meta: NewMeta,
+    key: Option<String>,
+) -> Result<Value, RpcError> {
+    let limits = &connection.limits;
+    let (scheduled, mode) = match &meta.scheduled {
+        Some(asked) => {
+            let asked_mode = asked.mode.or(meta.mode);
+            let asked = super::Schedule { mode: asked_mode, ..asked.clone() };
+            let (scheduled, mode) = limits.schedule(&asked)?;
+            (Some(scheduled), mode)
+        }
+        None => (None, limits.mode(meta.mode.unwrap_or_default())),
+    };
+    let in_run = |error: RpcError| run_refusal(error, scheduled.as_ref());
+    let cwd = connection.folder(cwd).await.map_err(in_run)?;
+    if also.len() > MAX_ALSO {
+        return Err(bad("params", format!("at most {MAX_ALSO} further folders")));
+    }
+    let mut resolved = Vec::new();
+    for folder in also {
+        resolved.push(connection.folder(folder).await.map_err(in_run)?);
+    }
+    let model = model(connection, meta.model.clone()).await.map_err(in_run)?;
+    let agents = meta.agents.map(inbound::Agents::check).transpose()?;
+    let new = NewSession {
+        origin: connection.origin.clone(),
+        cwd,
+        also: resolved,
+        model,
+        mode: mode.mode,
+        level: meta.level,
+        agents: agents.map(|agents| json!(agents)),
+        said: meta.said,
+        context: meta.context,
+        scheduled: scheduled.clone(),
+        key,
+    };
+    let session = connection.device.sessions.open(new).await;
+    let session = session.map_err(|error| error::session(&error))?;
+    Ok(opened(connection, &*session, mode, scheduled.as_ref()).await)
+}
+
+/// The refusal of a scheduled run's folder or model has the codes of scheduled work (-32050).
+fn run_refusal(error: RpcError, scheduled: Option<&Scheduled>) -> RpcError {
+    let reason = error.data.as_ref().and_then(|data| data.get("reason")).and_then(Value::as_str);
+    match (scheduled, reason) {
+        (Some(_), Some("roots" | "outside" | "missing")) => {
+            Refusal::new(SCHEDULED, "root", error.message).into()
+        }
+        (Some(_), Some("model")) => Refusal::new(SCHEDULED, "model", error.message).into(),
+        _ => error,
+    }
+}
+
+/// The result of `session/new`.
+async fn opened(
+    connection: &Connection,
+    session: &dyn OneSession,
+    mode: Lowered,
+    scheduled: Option<&Scheduled>,
+) -> Value {
+    let summary = session.summary().await;
+    let mut ours = state(connection, &summary);
+    if mode.lowered {
+        ours.insert("lowered".to_owned(), "max_mode".into());
+    }
+    if let Some(scheduled) = scheduled {
+        ours.insert("approval_wait".to_owned(), scheduled.approval_wait.into());
+    }
+    json!({
+        "sessionId": summary.id,
+        "modes": modes(summary.mode),
+        "_meta": { "lembas": ours },
+    })
+}
+
+/// What every opening answers: `_meta.lembas` of new, load and resume.
+pub(crate) fn state(connection: &Connection, summary: &Summary) -> Map<String, Value> {
+    let mut ours = Map::new();
+    if let Origin::Remote { instance, .. } = &connection.origin {
+        ours.insert("instance".to_owned(), instance.clone().into());
+    }
+    ours.insert("model".to_owned(), summary.model.clone().into());
+    ours.insert("mode".to_owned(), mode_name(summary.mode).into());
+    ours.insert("seq".to_owned(), json!(summary.head));
+    ours.insert("running".to_owned(), summary.running.into());
+    ours
+}
+
+/// The modes, and the one in use.
+pub(crate) fn modes(current: Mode) -> Value {
+    const ALL: [(Mode, &str, &str); 4] = [
+        (Mode::Plan, "Plan", "Reads and plans; changes nothing"),
+        (Mode::Manual, "Manual", "Asks before it changes or runs anything"),
+        (Mode::Edit, "Edit", "Changes files and runs boxed commands in its folders; asks for the rest"),
+        (Mode::Auto, "Auto", "Runs without asking, as far as this computer lets it"),
+    ];
+    let list: Vec<Value> = ALL
+        .iter()
+        .map(|(mode, name, about)| {
+            json!({ "id": mode_name(*mode), "name": name, "description": about })
+        })
+        .collect();
+    json!({ "currentModeId": mode_name(current), "availableModes": list })
+}
+
+/// The model of a new session: the one named, and only for a client that knows none of ours the
+/// default. Nothing else is used instead (R101).
+async fn model(connection: &Connection, named: Option<String>) -> Result<String, RpcError> {
+    let named = named.filter(|model| !model.trim().is_empty());
+    let linked_instance = connection.origin != Origin::Local && connection.client().lembas;
+    if let Some(model) = named {
+        return Ok(model);
+    }
+    let default = if linked_instance {
+        None
+    } else {
+        connection.device.models.default(&connection.origin).await
+    };
+    default.ok_or_else(|| {
+        Refusal::new(
+            REFUSED,
+            "model",
+            "no model was named, and this computer uses none of its own instead: choose a model",
+        )
+        .into()
+    })
+}
+
+/// Whether one more session of the asker's may have a turn running (S11).
+pub(crate) async fn room(connection: &Connection, id: &SessionId) -> Result<(), RpcError> {
+    let Some(max) = connection.limits.max_sessions() else {
+        return Ok(());
+    };
+    // The working ones are the newest.
+    let list = connection.device.sessions.list(&connection.origin, None, None, max + 64).await;
+    let (list, _) = list.map_err(|error| error::session(&error))?;
+    let working = list.iter().filter(|s| s.running && s.id != *id).count();
+    if working < max {
+        return Ok(());
+    }
+    Err(error::busy("full", &connection.limits.max_sessions_words(max), 60))
+}
+
+/// What a client may not bring along: servers and prompts of its own.
+pub(crate) fn given(
+    connection: &Connection,
+    servers: &[v1::McpServer],
+    prompt: bool,
+) -> Result<(), RpcError> {
+    let local = connection.origin == Origin::Local;
+    if !servers.is_empty() {
+        let text = if local {
+            "lembas does not start MCP servers of an editor yet: open the session without them"
+        } else {
+            Spec::embedded().numbers.limits.raw("mcp_servers")
+        };
+        return Err(bad("mcp_servers", text));
+    }
+    if prompt {
+        let text = if local {
+            "the system prompt is lembas's own and is not replaced or added to"
+        } else {
+            Spec::embedded().numbers.limits.raw("system_prompt")
+        };
+        return Err(bad("system_prompt", text));
+    }
+    Ok(())
+}
+
+/// `session/resume`: from here on, without a replay.
+pub(crate) async fn resume(connection: Arc<Connection>, call: Call) -> Result<Value, RpcError> {
+    let request: v1::ResumeSessionRequest = inbound::params(call.params)?;
+    given(&connection, &request.mcp_servers, request.system_prompt.is_some())?;
+    let id = SessionId::new(request.session_id.0.as_ref());
+    let (session, summary) = connection.workable(&id).await?;
+    same_folder(&connection, &summary, request.cwd).await?;
+    connection.opened(&*session, end(&*session).await, call.answered)?;
+    Ok(json!({
+        "modes": modes(summary.mode),
+        "_meta": { "lembas": state(&connection, &summary) },
+    }))
+}
+
+/// A session belongs to its folder; one that is asked for in another is most likely a mistake.
+pub(crate) async fn same_folder(
+    connection: &Connection,
+    summary: &Summary,
+    asked: PathBuf,
+) -> Result<(), RpcError> {
+    if asked == summary.cwd || connection.folder(asked.clone()).await? == summary.cwd {
+        return Ok(());
+    }
+    let text = format!(
+        "this session works in {}, not in {}: ask for it there",
+        summary.cwd.display(),
+        asked.display()
+    );
+    Err(Refusal::new(RpcError::INVALID_PARAMS, "params", text)
+        .about(asked.display().to_string())
+        .into())
+}
+
+/// Where a journal ends now, the open item's text included.
+pub(crate) async fn end(session: &dyn OneSession) -> Position {
+    let head = session.summary().await.head;
+    let last = session.items(head, 1).await.unwrap_or_default();
+    last.first().map_or(Position { seq: head, at: 0 }, |item| item.position())
+}
+
+/// `session/list`.
+pub(crate) async fn list(connection: &Connection, params: Value) -> Result<Value, RpcError> {
+    let params = if params.is_null() { json!({}) } else { params };
+    let request: v1::ListSessionsRequest = inbound::params(params)?;
+    let sessions = &connection.device.sessions;
+    let page = sessions.list(&connection.origin, request.cwd, request.cursor, PAGE).await;
+    let (list, next) = page.map_err(|error| error::session(&error))?;
+    let list: Vec<Value> = list.iter().map(|summary| {
+        let updated = jiff::Timestamp::from_millisecond(summary.updated);
+        let mut ours = state(connection, summary);
+        ours.insert("asks".to_owned(), summary.asks.into());
+        json!({
+            "sessionId": summary.id,
+            "cwd": summary.cwd,
+            "title": summary.title,
+            "updatedAt": updated.map(|at| at.to_string()).ok(),
+            "_meta": { "lembas": ours },
+        })
+    }).collect();
+    let mut answer = json!({ "sessions": list });
+    if let (Some(next), Some(answer)) = (next, answer.as_object_mut()) {
+        answer.insert("nextCursor".to_owned(), next.into());
+    }
+    Ok(answer)
+}
+
+/// `session/close`, `/delete`, `/set_mode`, `/set_config_option`.
+pub(crate) async fn change(
+    connection: &Connection,
+    method: &str,
+    params: Value,
+) -> Result<Value, RpcError> {
+    let failed = |error| error::session(&error);
+    match method {
+        "session/close" => {
+            let request: v1::CloseSessionRequest = inbound::params(params)?;
+            let session = connection.session(&SessionId::new(request.session_id.0.as_ref())).await?;
+            session.close().await.map_err(failed)?;
+            connection.closed(&session.id());
+            Ok(json!({}))
+        }
+        "session/delete" => {
+            let request: v1::DeleteSessionRequest = inbound::params(params)?;
+            let id = SessionId::new(request.session_id.0.as_ref());
+            connection.closed(&id);
+            match connection.session(&id).await {
+                Ok(session) => session.delete().await.map_err(failed)?,
+                // It is not there: that is what was asked for.
+                Err(error) if error.code == RpcError::NOT_FOUND => {}
+                Err(error) => return Err(error),
+            }
+            Ok(json!({}))
+        }
+        "session/set_mode" => {
+            let request: v1::SetSessionModeRequest = inbound::params(params)?;
+            let id = SessionId::new(request.session_id.0.as_ref());
+            let (mode, lowered) = set_mode(connection, &id, &request.mode_id.0).await?;
+            let mut ours = json!({ "mode": mode_name(mode) });
+            if let (true, Some(ours)) = (lowered, ours.as_object_mut()) {
+                ours.insert("lowered".to_owned(), "max_mode".into());
+            }
+            Ok(json!({ "_meta": { "lembas": ours } }))
+        }
+        _ => set_option(connection, params).await,
+    }
+}
+
+async fn set_mode(
+    connection: &Connection,
+    id: &SessionId,
+    asked: &str,
+) -> Result<(Mode, bool), RpcError> {
+    let session = connection.session(id).await?;
+    let asked = inbound::mode(asked)?;
+    if asked == Mode::Plan && session.scheduled().await.is_some() {
+        let text = Spec::embedded().numbers.scheduled.texts.raw("plan");
+        return Err(Refusal::new(SCHEDULED, "plan", text).into());
+    }
+    let Lowered { mode, lowered } = connection.limits.mode(asked);
+    let mode = session.set_mode(mode, &connection.who()).await;
+    let mode = mode.map_err(|error| error::session(&error))?;
+    // The update is heard before the answer (S6).
+    let head = session.summary().await.head;
+    connection.streams.passed(id, head, BEHIND).await;
+    Ok((mode, lowered))
+}
+
+async fn set_option(connection: &Connection, params: Value) -> Result<Value, RpcError> {
+    let request: v1::SetSessionConfigOptionRequest = inbound::params(params)?;
+    let id = SessionId::new(request.session_id.0.as_ref());
+    let v1::SessionConfigOptionValue::ValueId { value } = &request.value else {
+        return Err(bad("params", "the value of an option here is one of its ids"));
+    };
+    let value = value.0.to_string();
+    let failed = |error| error::session(&error);
+    let session = connection.session(&id).await?;
+    match request.config_id.0.as_ref() {
+        "mode" => {
+            set_mode(connection, &id, &value).await?;
+        }
+        "model" => session.set_model(value).await.map_err(failed)?,
+        "level" => session.set_level(value.clone()).await.map_err(failed)?,
+        other => {
+            let shown: String = other.chars().take(40).collect();
+            return Err(bad("params", format!("there is no option {shown:?}: mode, model or level")));
+        }
+    }
+    Ok(json!({ "configOptions": options(&session.summary().await) }))
+}
+
+/// The options of a session as ACP's selects. The models to choose from are the instance's
+/// business, so the one in use stands alone.
+fn options(summary: &Summary) -> Value {
+    let modes = modes(summary.mode);
+    let choices: Vec<Value> = modes
+        .get("availableModes")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|mode| json!({ "value": mode.get("id"), "name": mode.get("name") }))
+        .collect();
+    json!([
+        {
+            "id": "mode", "name": "Mode", "category": "mode", "type": "select",
+            "currentValue": mode_name(summary.mode), "options": choices,
+        },
+        {
+            "id": "model", "name": "Model", "category": "model", "type": "select",
+            "currentValue": summary.model,
+            "options": [{ "value": summary.model, "name": summary.model }],
+        },
+    ])
+}

@@ -1,0 +1,199 @@
+//! `lembas asks` and `lembas answer`: the questions that wait, answered on this computer.
+
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::args::{AllowOrRefuse, Answer};
+use super::failure::{Exit, Failure};
+use super::out::Out;
+use super::{Ending, ask};
+use crate::config::Paths;
+use crate::session::OpenAsk;
+use crate::store::item::Scope;
+use crate::text::{cut, escape, words};
+
+/// The answer of `asks` on the control socket.
+#[derive(Debug, Deserialize)]
+struct Open {
+    now: i64,
+    asks: Vec<OpenAsk>,
+}
+
+pub(super) fn list(out: Out, paths: &Paths) -> Ending {
+    let open: Open = ask::once(paths, "asks", &json!({}))?;
+    if out.json {
+        let zone = TimeZone::system();
+        let rows: Vec<Value> = open
+            .asks
+            .iter()
+            .map(|one| row(one, open.now, &zone))
+            .collect();
+        out.object(&json!({ "ok": true, "asks": rows }));
+        return Ok(Exit::Well);
+    }
+    if open.asks.is_empty() {
+        out.line("No question waits.");
+        return Ok(Exit::Well);
+    }
+    for (n, one) in open.asks.iter().enumerate() {
+        if n > 0 {
+            out.line("");
+        }
+        for line in card(paths, one, open.now) {
+            out.line(line);
+        }
+    }
+    Ok(Exit::Well)
+}
+
+/// A question with everything a person needs to judge it. The command is shown whole, with
+/// hidden and misleading characters marked.
+fn card(paths: &Paths, open: &OpenAsk, now: i64) -> Vec<String> {
+    let body = &open.body;
+    let id = short(open);
+    let left = match open.expires_in_ms {
+        Some(ms) => format!(
+            ", counts as no in {}",
+            words::rough(std::time::Duration::from_millis(ms))
+        ),
+        None => String::new(),
+    };
+    let mut lines = vec![format!(
+        "{id}  {} in {}, asked {} ago{left}",
+        escape::visible_line(&body.kind),
+        paths.show(std::path::Path::new(&body.cwd)),
+        words::ago(open.made, now),
+    )];
+    let command = escape::visible(&body.command);
+    lines.extend(command.lines().map(|line| format!("    {line}")));
+    if let Some(diff) = &body.diff {
+        lines.extend(
+            escape::visible(diff)
+                .lines()
+                .map(|line| format!("    {line}")),
+        );
+    }
+    lines.push(format!("  It asks because {}", reason(&body.reason)));
+    match body.r#box.as_str() {
+        "open" => lines.push("  It would run without a box.".to_owned()),
+        "roots" => {
+            lines.push("  It would run boxed: no network, only the folders writable.".to_owned());
+        }
+        "read" => lines.push("  It would run boxed: no network, nothing writable.".to_owned()),
+        _ => {}
+    }
+    if let Some(covers) = body
+        .covers
+        .as_ref()
+        .filter(|_| body.scopes.contains(&Scope::Always))
+    {
+        lines.push(format!(
+            "  Always would cover: {}",
+            escape::visible_line(covers)
+        ));
+        if let Some(widest) = &body.widest {
+            lines.push(format!(
+                "  This also covers:   {}",
+                escape::visible_line(widest)
+            ));
+        }
+    }
+    let mut ways = vec![format!("lembas answer {id} allow")];
+    ways.extend(body.scopes.iter().filter_map(|scope| match scope {
+        Scope::Once => None,
+        Scope::Session => Some("--session".to_owned()),
+        Scope::Always => Some("--always".to_owned()),
+    }));
+    lines.push(format!("  {}", ways.join(" | ")));
+    lines
+}
+
+fn reason(text: &str) -> String {
+    let text = escape::visible_line(text.trim());
+    let text = text
+        .strip_prefix("it asks because ")
+        .map(str::to_owned)
+        .unwrap_or(text);
+    if text.ends_with('.') {
+        text
+    } else {
+        format!("{text}.")
+    }
+}
+
+/// Enough of the id to name it.
+fn short(open: &OpenAsk) -> &str {
+    cut::prefix(open.body.ask.as_str(), 6)
+}
+
+/// A question in `--json`.
+pub(super) fn row(open: &OpenAsk, now: i64, zone: &TimeZone) -> Value {
+    let mut row = json!(open.body);
+    if let Value::Object(fields) = &mut row {
+        fields.insert("session".to_owned(), json!(open.session));
+        fields.insert("remote".to_owned(), json!(open.remote));
+        fields.insert("made".to_owned(), json!(words::rfc3339(open.made, zone)));
+        if let Some(ms) = open.expires_in_ms.and_then(|ms| i64::try_from(ms).ok()) {
+            let at = now.saturating_add(ms);
+            fields.insert("expires".to_owned(), json!(words::rfc3339(at, zone)));
+        }
+    }
+    row
+}
+
+/// The answer of `answer` on the control socket.
+#[derive(Debug, Deserialize)]
+struct Taken {
+    ask: String,
+    command: String,
+}
+
+pub(super) fn answer(out: Out, paths: &Paths, args: &Answer) -> Ending {
+    let allow = args.outcome == AllowOrRefuse::Allow;
+    if !allow && (args.session || args.always) {
+        let scope = if args.session {
+            "--session"
+        } else {
+            "--always"
+        };
+        return Err(Failure::new(
+            Exit::Usage,
+            "usage",
+            format!("a refusal counts once: {scope} goes with allow only"),
+            format!("lembas answer {} refuse", super::usage::quoted(&args.ask)),
+        ));
+    }
+    let scope = match (args.session, args.always) {
+        (true, _) => Scope::Session,
+        (_, true) => Scope::Always,
+        _ => Scope::Once,
+    };
+    let params = json!({
+        "ask": args.ask,
+        "outcome": if allow { "allow" } else { "refuse" },
+        "scope": scope,
+        "note": args.note,
+    });
+    let taken: Taken = ask::once(paths, "answer", &params)?;
+    if out.json {
+        out.object(&json!({
+            "ok": true,
+            "ask": taken.ask,
+            "state": if allow { "allowed" } else { "refused" },
+            "scope": scope,
+        }));
+    } else {
+        let verb = match (allow, scope) {
+            (false, _) => "Refused",
+            (true, Scope::Once) => "Allowed",
+            (true, Scope::Session) => "Allowed for the session",
+            (true, Scope::Always) => "Allowed always",
+        };
+        out.verb(
+            verb,
+            cut::one_line(&escape::visible_line(&taken.command), 80),
+        );
+    }
+    Ok(Exit::Well)
+}

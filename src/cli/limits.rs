@@ -1,0 +1,379 @@
+//! The limits of this computer: roots, mode, approvals, scheduled, pause. They change the file;
+//! a daemon that runs sees it at once.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::args::{OnOff, Roots, Service, Whose};
+use super::failure::{Exit, Failure};
+use super::out::Out;
+use super::{Ending, ask, usage};
+use crate::config::edit::{Change, EditError, Edited, edit};
+use crate::config::{Approvals, Config, ConfigError, Mode, Paths, load};
+use crate::text::nearest::nearest;
+use crate::text::{path, words};
+
+pub(super) fn roots(out: Out, paths: &Paths, action: Option<Roots>) -> Ending {
+    match action.unwrap_or(Roots::List) {
+        Roots::Add { folder } => add_root(out, paths, &folder),
+        Roots::Remove { folder } => remove_root(out, paths, &folder),
+        Roots::List => list_roots(out, paths),
+    }
+}
+
+fn add_root(out: Out, paths: &Paths, folder: &Path) -> Ending {
+    let root = existing_folder(paths, folder)?;
+    if root == Path::new("/") {
+        return Err(Failure::new(
+            Exit::Usage,
+            "root",
+            "/ is the whole computer, and cannot be allowed as one folder",
+            "lembas roots add ~/projects",
+        ));
+    }
+    let edited = change(paths, &[Change::AddRoot(root.clone())])?;
+    if root == paths.home {
+        out.warning(
+            "this is your whole home folder: an instance can read nearly everything of yours",
+            "lembas roots remove ~        and add single folders",
+        );
+    }
+    tell_roots(
+        out,
+        paths,
+        if edited.changed { "Added" } else { "Unchanged" },
+        &root,
+        &edited,
+    )
+}
+
+fn remove_root(out: Out, paths: &Paths, folder: &Path) -> Ending {
+    let config = read(paths)?;
+    let typed = absolute(paths, folder)?;
+    // A folder that is gone can still be taken back, by the name it has in the file.
+    let resolved = std::fs::canonicalize(&typed).unwrap_or_else(|_| typed.clone());
+    let Some(root) = [typed.clone(), resolved]
+        .into_iter()
+        .find(|root| config.remote.roots.contains(root))
+    else {
+        let known: Vec<String> = config.remote.roots.iter().map(|r| paths.show(r)).collect();
+        let shown = paths.show(&typed);
+        let fix = nearest(&shown, known.iter().map(String::as_str)).map_or_else(
+            || "lembas roots list".to_owned(),
+            |near| format!("lembas roots remove {}", usage::quoted(near)),
+        );
+        return Err(Failure::new(
+            Exit::Not,
+            "not_a_root",
+            format!("{shown} is not a folder that is allowed"),
+            fix,
+        ));
+    };
+    let edited = change(paths, &[Change::RemoveRoot(root.clone())])?;
+    tell_roots(out, paths, "Removed", &root, &edited)
+}
+
+fn tell_roots(out: Out, paths: &Paths, verb: &str, root: &Path, edited: &Edited) -> Ending {
+    if out.json {
+        out.object(&json!({
+            "ok": true,
+            "state": verb.to_lowercase(),
+            "root": root,
+            "roots": edited.config.remote.roots,
+        }));
+    } else {
+        out.verb(verb, paths.show(root));
+        out.verb("Works in", works_in(paths, &edited.config));
+    }
+    Ok(Exit::Well)
+}
+
+fn list_roots(out: Out, paths: &Paths) -> Ending {
+    let config = read(paths)?;
+    if out.json {
+        out.object(&json!({ "ok": true, "roots": config.remote.roots }));
+    } else if config.remote.roots.is_empty() {
+        out.line("No folder is allowed.");
+        out.hint("Allow one:  lembas roots add ~/projects");
+    } else {
+        for root in &config.remote.roots {
+            let gone = if root.is_dir() { "" } else { "   is not there" };
+            out.line(format!("{}{gone}", paths.show(root)));
+        }
+    }
+    Ok(Exit::Well)
+}
+
+pub(super) fn mode(out: Out, paths: &Paths, word: Option<&str>) -> Ending {
+    let Some(word) = word else {
+        let mode = read(paths)?.remote.max_mode;
+        if out.json {
+            out.object(&json!({ "ok": true, "max_mode": mode }));
+        } else {
+            out.line(mode.word());
+            out.hint(about_mode(mode));
+        }
+        return Ok(Exit::Well);
+    };
+    let mode = read_mode(word)?;
+    let edited = change(paths, &[Change::MaxMode(mode)])?;
+    if out.json {
+        out.object(&json!({ "ok": true, "state": state(&edited), "max_mode": mode }));
+    } else {
+        out.verb(
+            if edited.changed { "Set" } else { "Unchanged" },
+            format!("up to {}", mode.title()),
+        );
+        out.hint(about_mode(mode));
+    }
+    Ok(Exit::Well)
+}
+
+/// The most that may be possible. `auto` is understood only as the full word.
+fn read_mode(word: &str) -> Result<Mode, Failure> {
+    match word {
+        "manual" => return Ok(Mode::Manual),
+        "edit" => return Ok(Mode::Edit),
+        "auto" => return Ok(Mode::Auto),
+        _ => {}
+    }
+    let failure = |fix: &str| {
+        Failure::new(
+            Exit::Usage,
+            "usage",
+            format!("{word} is not a mode that can be the most"),
+            fix,
+        )
+    };
+    Err(match word {
+        "plan" => failure("lembas mode manual")
+            .why("plan is always possible; the most is manual, edit or auto"),
+        _ if "auto".starts_with(&word.to_lowercase()) || word == "unrestricted" => {
+            failure("lembas mode auto")
+                .why("auto asks almost nothing, so it counts only as the full word")
+        }
+        _ => match nearest(word, ["manual", "edit"]) {
+            Some(near) => failure(&format!("lembas mode {near}")),
+            None => failure("lembas mode manual | edit | auto"),
+        },
+    })
+}
+
+fn about_mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Plan => "It reads, and changes nothing.",
+        Mode::Manual => "It reads, and asks before every change and every command.",
+        Mode::Edit => {
+            "It changes files in the allowed folders and runs boxed commands without asking; \
+             what leaves the box asks."
+        }
+        Mode::Auto => "It asks almost nothing: every command may run, with the network.",
+    }
+}
+
+pub(super) fn approvals(out: Out, paths: &Paths, whose: Option<Whose>) -> Ending {
+    let (whose, verb) = match whose {
+        None => (read(paths)?.remote.approvals, None),
+        Some(whose) => {
+            let whose = match whose {
+                Whose::Once => Approvals::Once,
+                Whose::Full => Approvals::Full,
+                Whose::Local => Approvals::Local,
+            };
+            let edited = change(paths, &[Change::Approvals(whose)])?;
+            (
+                whose,
+                Some(if edited.changed { "Set" } else { "Unchanged" }),
+            )
+        }
+    };
+    let about = match whose {
+        Approvals::Once => {
+            "Answers from the instance count once or for the session, and make no rules."
+        }
+        Approvals::Full => "Answers from the instance count, and may make rules that stay.",
+        Approvals::Local => "Only answers given on this computer count: lembas asks",
+    };
+    match verb {
+        _ if out.json => out.object(&json!({ "ok": true, "approvals": whose })),
+        Some(verb) => {
+            out.verb(verb, whose.word());
+            out.hint(about);
+        }
+        None => {
+            out.line(whose.word());
+            out.hint(about);
+        }
+    }
+    Ok(Exit::Well)
+}
+
+pub(super) fn service(out: Out, paths: &Paths, action: &Service) -> Ending {
+    let Service::Scheduled { switch } = action;
+    let on = *switch == OnOff::On;
+    let edited = change(paths, &[Change::Scheduled(on)])?;
+    if out.json {
+        out.object(&json!({ "ok": true, "state": state(&edited), "scheduled": on }));
+    } else {
+        let verb = if edited.changed { "Set" } else { "Unchanged" };
+        let max = edited.config.remote.max_mode.title();
+        if on {
+            out.verb(verb, format!("scheduled work on, up to {max}"));
+        } else {
+            out.verb(
+                verb,
+                "scheduled work off; a run that is going on ends by itself",
+            );
+        }
+    }
+    Ok(Exit::Well)
+}
+
+pub(super) fn pause(out: Out, paths: &Paths) -> Ending {
+    set_paused(out, paths, true)
+}
+
+pub(super) fn resume(out: Out, paths: &Paths) -> Ending {
+    set_paused(out, paths, false)
+}
+
+fn set_paused(out: Out, paths: &Paths, paused: bool) -> Ending {
+    // The daemon is told first: this must hold also where the file is broken.
+    let told = ask::if_running::<Value>(paths, "hold", &json!({ "held": paused }))?;
+    let edited = match change(paths, &[Change::Paused(paused)]) {
+        Ok(edited) => edited,
+        Err(failure) if paused && told.is_some() => {
+            out.step("Paused", "all remote work, until the daemon starts again");
+            return Err(failure);
+        }
+        Err(failure) => return Err(failure),
+    };
+    let state = if paused { "paused" } else { "working" };
+    if out.json {
+        out.object(&json!({ "ok": true, "state": state, "changed": edited.changed }));
+    } else if paused {
+        out.verb("Paused", "all remote work, until:  lembas resume-work");
+    } else {
+        out.verb("Working", words_of(paths, &edited.config));
+    }
+    Ok(Exit::Well)
+}
+
+/// `~/a and ~/b`, or `no folder yet`.
+pub(super) fn works_in(paths: &Paths, config: &Config) -> String {
+    let roots: Vec<String> = config.remote.roots.iter().map(|r| paths.show(r)).collect();
+    if roots.is_empty() {
+        "no folder yet".to_owned()
+    } else {
+        roots.join(", ")
+    }
+}
+
+/// `works in ~/a, up to Edit, scheduled work off`.
+pub(super) fn words_of(paths: &Paths, config: &Config) -> String {
+    let remote = &config.remote;
+    if !remote.enabled {
+        return "remote work off".to_owned();
+    }
+    format!(
+        "{}works in {}, up to {}, scheduled work {}",
+        if remote.paused { "paused, " } else { "" },
+        works_in(paths, config),
+        remote.max_mode.title(),
+        if remote.scheduled { "on" } else { "off" }
+    )
+}
+
+fn state(edited: &Edited) -> &'static str {
+    if edited.changed {
+        "changed"
+    } else {
+        "unchanged"
+    }
+}
+
+fn absolute(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure> {
+    // A shell expands ~ itself; one that is quoted arrives here.
+    let typed = path::expand(&folder.to_string_lossy(), Some(&paths.home));
+    std::path::absolute(&typed)
+        .map(|full| path::clean(&full))
+        .map_err(|error| Failure::from(anyhow::Error::from(error)))
+}
+
+pub(super) fn existing_folder(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure> {
+    let typed = absolute(paths, folder)?;
+    let shown = paths.show(&typed);
+    let root = std::fs::canonicalize(&typed).map_err(|error| {
+        Failure::new(
+            Exit::Not,
+            "no_folder",
+            format!("the folder {shown} cannot be used"),
+            format!("ls -ld {}", usage::quoted(&typed.display().to_string())),
+        )
+        .why(words::io(&error))
+    })?;
+    if root.is_dir() {
+        Ok(root)
+    } else {
+        let parent = root.parent().unwrap_or(&root);
+        Err(Failure::new(
+            Exit::Not,
+            "no_folder",
+            format!("{shown} is a file, and only folders can be allowed"),
+            format!("lembas roots add {}", usage::quoted(&paths.show(parent))),
+        ))
+    }
+}
+
+/// The settings of the file.
+pub(super) fn read(paths: &Paths) -> Result<Config, Failure> {
+    load(&paths.config_file(), &paths.home).map_err(|error| wrong(paths, &error))
+}
+
+/// Changes the settings in the file.
+pub(super) fn change(paths: &Paths, changes: &[Change]) -> Result<Edited, Failure> {
+    edit(paths, changes).map_err(|error| match error {
+        EditError::Config(error) => wrong(paths, &error),
+        EditError::Write { path, source } => Failure::new(
+            Exit::Config,
+            "config",
+            format!("{} cannot be written", paths.show(&path)),
+            format!("ls -ld {}", usage::quoted(&paths.show(&paths.config))),
+        )
+        .why(words::io(&source)),
+        EditError::Form { path, key } => Failure::new(
+            Exit::Config,
+            "config",
+            format!(
+                "{} has {key} in a form that a command cannot change",
+                paths.show(&path)
+            ),
+            "lembas help config",
+        ),
+    })
+}
+
+/// What is wrong with the settings, all of it.
+pub(super) fn wrong(paths: &Paths, error: &ConfigError) -> Failure {
+    match error {
+        ConfigError::Read { path, source } => Failure::new(
+            Exit::Config,
+            "config",
+            format!("{} cannot be read", paths.show(path)),
+            format!("ls -l {}", usage::quoted(&paths.show(path))),
+        )
+        .why(words::io(source)),
+        ConfigError::Wrong { path, problems } => {
+            let count = words::plural(problems.len() as u64, "mistake", "mistakes");
+            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            Failure::new(
+                Exit::Config,
+                "config",
+                format!("{} has {count}", paths.show(path)),
+                "lembas help config",
+            )
+            .why(all.join("\n       "))
+        }
+    }
+}

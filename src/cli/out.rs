@@ -1,0 +1,157 @@
+//! Where a command writes: results to stdout, progress, hints and errors to stderr.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal as _, Write as _};
+
+use serde::Serialize;
+
+use super::failure::Failure;
+use crate::config::env;
+use crate::text::table::Table;
+
+/// The two streams, and how they may be written to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Out {
+    /// Only JSON on stdout.
+    pub(super) json: bool,
+    colour: bool,
+    colour_err: bool,
+    /// Whether a person sits at the terminal and can answer.
+    pub(super) person: bool,
+    width: Option<usize>,
+}
+
+/// Verbs are right-aligned to this column.
+const VERB: usize = 12;
+
+impl Out {
+    pub(super) fn new(json: bool) -> Self {
+        let plain = env::os(&env::NO_COLOR).is_some()
+            || env::text(&env::TERM).is_some_and(|term| term == "dumb");
+        let stdout = io::stdout();
+        let terminal = stdout.is_terminal();
+        let width = terminal
+            .then(|| rustix::termios::tcgetwinsize(&stdout).ok())
+            .flatten()
+            .map(|size| usize::from(size.ws_col))
+            .filter(|width| *width > 0);
+        Self {
+            json,
+            colour: !json && !plain && terminal,
+            colour_err: !plain && io::stderr().is_terminal(),
+            person: !json && io::stdin().is_terminal() && io::stderr().is_terminal(),
+            width,
+        }
+    }
+
+    /// A line of the result.
+    pub(super) fn line(&self, text: impl Display) {
+        say(&mut io::stdout().lock(), &format!("{text}\n"));
+    }
+
+    /// A line of the result in the form `     Started  fact`.
+    pub(super) fn verb(&self, verb: &str, fact: impl Display) {
+        say(
+            &mut io::stdout().lock(),
+            &verb_line(self.colour, verb, &fact),
+        );
+    }
+
+    /// As [`Out::verb`], where it is progress and not the result.
+    pub(super) fn step(&self, verb: &str, fact: impl Display) {
+        if !self.json {
+            say(
+                &mut io::stderr().lock(),
+                &verb_line(self.colour_err, verb, &fact),
+            );
+        }
+    }
+
+    /// A hint, only for a person.
+    pub(super) fn hint(&self, text: impl Display) {
+        if !self.json {
+            say(&mut io::stderr().lock(), &format!("{text}\n"));
+        }
+    }
+
+    /// A table of the result.
+    pub(super) fn table(&self, table: &Table) {
+        for line in table.lines(self.width) {
+            self.line(line);
+        }
+    }
+
+    /// One object, one line, flushed.
+    pub(super) fn object(&self, value: &impl Serialize) {
+        if let Ok(line) = serde_json::to_string(value) {
+            self.line(line);
+        }
+    }
+
+    /// Bytes as they are.
+    pub(super) fn bytes(&self, bytes: &[u8]) {
+        let mut out = io::stdout().lock();
+        // A reader that is gone wants no more; there is nobody to tell.
+        let _ = out.write_all(bytes).and_then(|()| out.flush());
+    }
+
+    /// A warning: the rest went as wished.
+    pub(super) fn warning(&self, text: &str, fix: &str) {
+        if !self.json {
+            let word = paint(self.colour_err, "33;1", "warning:");
+            say(
+                &mut io::stderr().lock(),
+                &format!("{word} {text}\n  try: {fix}\n"),
+            );
+        }
+    }
+
+    /// How a command failed: three lines on stderr, or JSON on stdout.
+    pub(super) fn failure(&self, failure: &Failure) {
+        if self.json {
+            self.object(&failure.json());
+            return;
+        }
+        let mut text = String::new();
+        for line in failure.lines() {
+            match line.strip_prefix("error:") {
+                Some(rest) => {
+                    text.push_str(&paint(self.colour_err, "31;1", "error:"));
+                    text.push_str(rest);
+                }
+                None => text.push_str(&line),
+            }
+            text.push('\n');
+        }
+        say(&mut io::stderr().lock(), &text);
+    }
+
+    /// Asks a person a yes-or-no question; no where nobody sits there or the answer is not yes.
+    pub(super) fn yes(&self, question: &str) -> bool {
+        if !self.person {
+            return false;
+        }
+        say(&mut io::stderr().lock(), &format!("{question} [y/N] "));
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).is_ok()
+            && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    }
+}
+
+fn verb_line(colour: bool, verb: &str, fact: &dyn Display) -> String {
+    let pad = VERB.saturating_sub(verb.chars().count());
+    format!("{:pad$}{}  {fact}\n", "", paint(colour, "32;1", verb))
+}
+
+fn paint(colour: bool, code: &str, text: &str) -> String {
+    if colour {
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    } else {
+        text.to_owned()
+    }
+}
+
+fn say(out: &mut dyn io::Write, text: &str) {
+    // A reader that is gone wants no more; there is nobody to tell.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}

@@ -1,0 +1,97 @@
+//! Private folders and files that are replaced whole.
+//!
+//! Ground for everything that keeps settings or secrets on disk: a folder is 0700, a file is
+//! written beside its place, flushed and renamed over it, so that a crash leaves the old or the new.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::path::Path;
+
+/// Makes a folder that only this user can enter, with those above it. One that is there gets mode
+/// 0700; one that another user owns is refused.
+pub fn private_dir(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)?;
+    let meta = fs::metadata(path)?;
+    if meta.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it belongs to another user",
+        ));
+    }
+    if meta.mode() & 0o077 != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+/// Replaces a file as a whole: written beside it with this mode, flushed, renamed over it, the
+/// folder flushed. A link is followed, so that what it points to is replaced and it stays a link.
+pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let target = match fs::canonicalize(path) {
+        Ok(target) => target,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(error),
+    };
+    let folder = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let beside = folder.join(format!(
+        ".{}.{}",
+        name.to_string_lossy(),
+        crate::ids::random_hex(6)
+    ));
+    let written = write_new(&beside, bytes, mode).and_then(|()| fs::rename(&beside, &target));
+    if let Err(error) = written {
+        // The half-written file is of no use; that it cannot be removed changes nothing.
+        let _ = fs::remove_file(&beside);
+        return Err(error);
+    }
+    File::open(folder)?.sync_all()
+}
+
+fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)?;
+    // The umask may have taken bits away.
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_made_private_and_repaired() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("a/b");
+        private_dir(&folder).unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        private_dir(&folder).unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_link_stays_a_link_and_nothing_is_left_beside() {
+        let base = tempfile::tempdir().unwrap();
+        let real = base.path().join("real.toml");
+        let link = base.path().join("config.toml");
+        fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        replace(&link, b"new", 0o600).unwrap();
+        assert_eq!(fs::read_to_string(&real).unwrap(), "new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::metadata(&real).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 2);
+    }
+}

@@ -1,0 +1,376 @@
+//! What can be asked over the control socket: one table of methods, answered from the device.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jsonrpsee_core::RegisterMethodError;
+use jsonrpsee_core::server::{Methods, RpcModule};
+use jsonrpsee_types::{ErrorObjectOwned, Params};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::control::{Detail, refusal};
+use super::status::{Device, Limits, Linked, Status};
+use crate::acp::Sessions;
+use crate::clock;
+use crate::config::Live;
+use crate::ids::AskId;
+use crate::permission::Origin;
+use crate::session::{Answer, AnswerError, OpenAsk, Outcome};
+use crate::store::db::StoreError;
+use crate::store::device::Store;
+use crate::store::item::{Scope, Settled};
+
+/// Sessions told in one answer.
+const MOST: usize = 200;
+
+/// The link, as far as commands care for it.
+pub trait Link: Send + Sync + 'static {
+    fn state(&self) -> Linked;
+    /// Dials now; with `take` also where another process has the link.
+    fn retry(&self, take: bool);
+    /// The instance on disk changed: it was paired, or unlinked.
+    fn reload(&self) -> BoxFuture<'static, ()>;
+}
+
+/// Runs a watch command for somebody at this computer.
+pub trait Monitor: Send + Sync + 'static {
+    /// `params` and the result are those of `_lembas/monitor`.
+    fn run(&self, params: Value) -> BoxFuture<'static, Result<Value, ErrorObjectOwned>>;
+}
+
+/// What the table answers from.
+#[derive(Clone)]
+pub struct Parts {
+    pub live: Live,
+    pub store: Store,
+    pub sessions: Arc<dyn Sessions>,
+    pub link: Arc<dyn Link>,
+    pub monitor: Arc<dyn Monitor>,
+    pub device: Arc<dyn Fn() -> Device + Send + Sync>,
+    /// Marked to look at the settings at once.
+    pub look: Arc<Notify>,
+    /// `daemon` or `up`.
+    pub what: &'static str,
+    pub page: Option<String>,
+    /// When this process began, milliseconds since the epoch.
+    pub since: i64,
+}
+
+type Said = Result<Value, ErrorObjectOwned>;
+
+/// The table.
+///
+/// # Errors
+/// When a name is given twice, which is a fault of ours.
+pub fn methods(parts: Parts) -> Result<Methods, RegisterMethodError> {
+    let mut table = RpcModule::new(parts);
+    method(&mut table, "status", |parts, _: Value| async move {
+        status(&parts).await
+    })?;
+    method(&mut table, "hold", |parts, params| async move {
+        let Held { held } = params;
+        parts.live.hold(held);
+        parts.look.notify_one();
+        Ok(json!({}))
+    })?;
+    method(&mut table, "link", |parts, params: LinkDo| async move {
+        match params {
+            LinkDo::Retry => parts.link.retry(false),
+            LinkDo::Take => parts.link.retry(true),
+            LinkDo::Reload => parts.link.reload().await,
+        }
+        Ok(json!(parts.link.state()))
+    })?;
+    method(&mut table, "sessions", |parts, params: Page| async move {
+        let limit = params.limit.clamp(1, MOST);
+        let listed = parts.sessions.list(&Origin::Local, None, None, limit).await;
+        let (sessions, next) = listed.map_err(|error| broken(&error))?;
+        Ok(json!({ "now": clock::now_ms(), "sessions": sessions, "more": next.is_some() }))
+    })?;
+    method(&mut table, "asks", |parts, _: Value| async move {
+        let asks = parts.sessions.asks(&Origin::Local).await;
+        Ok(json!({ "now": clock::now_ms(), "asks": asks }))
+    })?;
+    method(&mut table, "answer", |parts, params| async move {
+        answer(&parts, params).await
+    })?;
+    method(&mut table, "rules", |parts, _: Value| async move {
+        let rules = parts.store.rules().await.map_err(|error| unsaved(&error))?;
+        let rules: Vec<Value> = rules
+            .into_iter()
+            .map(|rule| {
+                json!({
+                    "id": rule.id, "origin": rule.origin, "session": rule.session,
+                    "made": rule.made, "by": rule.by, "data": rule.data,
+                })
+            })
+            .collect();
+        Ok(json!({ "now": clock::now_ms(), "rules": rules }))
+    })?;
+    method(&mut table, "rules_remove", |parts, params| async move {
+        remove_rule(&parts, params).await
+    })?;
+    method(&mut table, "log", |parts, params: Page| async move {
+        let lines = parts.store.audit_log(params.limit.clamp(1, 10_000)).await;
+        let lines: Vec<Value> = lines
+            .map_err(|error| unsaved(&error))?
+            .into_iter()
+            .map(|line| {
+                json!({
+                    "time": line.time, "session": line.session, "origin": line.origin,
+                    "who": line.who, "what": line.what, "verdict": line.verdict,
+                    "digest": line.digest,
+                })
+            })
+            .collect();
+        Ok(json!({ "now": clock::now_ms(), "lines": lines }))
+    })?;
+    method(&mut table, "monitor", |parts, params: Value| async move {
+        parts.monitor.run(params).await
+    })?;
+    Ok(table.into())
+}
+
+fn method<P, F, W>(
+    table: &mut RpcModule<Parts>,
+    name: &'static str,
+    answer: F,
+) -> Result<(), RegisterMethodError>
+where
+    P: serde::de::DeserializeOwned + Send,
+    F: Fn(Arc<Parts>, P) -> W + Clone + Send + Sync + 'static,
+    W: Future<Output = Said> + Send + 'static,
+{
+    table.register_async_method(name, move |params: Params<'static>, parts, _| {
+        let read = params.parse::<P>();
+        let answer = answer.clone();
+        async move { answer(parts, read?).await }
+    })?;
+    Ok(())
+}
+
+#[derive(Debug, Deserialize)]
+struct Held {
+    held: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Page {
+    limit: usize,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+enum LinkDo {
+    Retry,
+    Take,
+    Reload,
+}
+
+async fn status(parts: &Parts) -> Said {
+    let config = parts.live.now();
+    let listed = parts.sessions.list(&Origin::Local, None, None, MOST).await;
+    let (sessions, _) = listed.map_err(|error| broken(&error))?;
+    let status = Status {
+        now: clock::now_ms(),
+        device: (parts.device)(),
+        pid: std::process::id(),
+        since: parts.since,
+        what: parts.what.to_owned(),
+        page: parts.page.clone(),
+        linked: parts.link.state(),
+        limits: Limits::from(&*config),
+        config_problems: parts
+            .live
+            .problems()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+        sessions,
+        asks: parts.sessions.asks(&Origin::Local).await,
+    };
+    Ok(json!(status))
+}
+
+#[derive(Debug, Deserialize)]
+struct AnswerParams {
+    /// The beginning of an id.
+    ask: String,
+    outcome: Outcome,
+    scope: Scope,
+    note: Option<String>,
+}
+
+async fn answer(parts: &Parts, params: AnswerParams) -> Said {
+    let open = parts.sessions.asks(&Origin::Local).await;
+    let asked = one(&open, &params.ask)?;
+    let body = &asked.body;
+    if params.outcome == Outcome::Allow && !body.scopes.contains(&params.scope) {
+        let way = match params.scope {
+            Scope::Once => "once",
+            Scope::Session => "for the session",
+            Scope::Always => "always",
+        };
+        return Err(refusal(
+            format!("this question cannot be allowed {way}"),
+            Detail {
+                code: "scope".into(),
+                why: Some("what would run could be something else the next time".into()),
+                fixes: vec![format!("lembas answer {} allow", params.ask)],
+                number: None,
+            },
+        ));
+    }
+    let session = parts
+        .sessions
+        .get(&asked.session, &Origin::Local)
+        .await
+        .map_err(|error| broken(&error))?;
+    let at = session
+        .answer(Answer {
+            ask: body.ask.clone(),
+            // What the person saw is what is open now: the same bytes, by this digest.
+            digest: body.digest.clone(),
+            outcome: params.outcome,
+            scope: params.scope,
+            note: params.note,
+            origin: Origin::Local,
+            by: "you, on this computer".to_owned(),
+        })
+        .await
+        .map_err(|error| not_taken(&error))?;
+    Ok(json!({ "ask": body.ask, "command": body.command, "session": asked.session, "at": at }))
+}
+
+/// The one open question whose id begins like this.
+fn one<'a>(open: &'a [OpenAsk], start: &str) -> Result<&'a OpenAsk, ErrorObjectOwned> {
+    let mut found = open
+        .iter()
+        .filter(|ask| ask.body.ask.as_str().starts_with(start));
+    match (found.next(), found.next()) {
+        (Some(ask), None) if !start.is_empty() => Ok(ask),
+        (None, _) => Err(refusal(
+            format!("no question that waits has an id that begins with {start}"),
+            Detail {
+                code: "gone".into(),
+                why: Some("it was answered, or its turn ended".into()),
+                fixes: vec!["lembas asks".into()],
+                number: None,
+            },
+        )),
+        _ => {
+            let ids: Vec<&str> = open
+                .iter()
+                .map(|ask| AskId::as_str(&ask.body.ask))
+                .collect();
+            Err(refusal(
+                format!("several questions that wait have an id that begins with {start}"),
+                Detail {
+                    code: "usage".into(),
+                    why: Some(format!(
+                        "they are {}",
+                        crate::text::words::list(&ids, "and")
+                    )),
+                    fixes: vec!["lembas asks".into()],
+                    number: None,
+                },
+            ))
+        }
+    }
+}
+
+/// The five endings of a question, and what else can be in the way of an answer.
+fn not_taken(error: &AnswerError) -> ErrorObjectOwned {
+    let (code, text) = match error {
+        AnswerError::Settled { how, by, .. } => {
+            let how = match how {
+                Settled::Allowed => format!("it was allowed already, by {by}"),
+                Settled::Refused => format!("it was refused already, by {by}"),
+                Settled::Expired => "too late: nobody had answered, and it ended as refused".into(),
+                Settled::Cancelled => "its turn has ended, and the question with it".into(),
+                Settled::Gone => "what was asked is not what would run any more".into(),
+            };
+            ("gone", how)
+        }
+        AnswerError::Changed => (
+            "gone",
+            "what would run is not what was shown any more".into(),
+        ),
+        AnswerError::Unknown => ("gone", "no such question waits any more".into()),
+        AnswerError::LocalOnly | AnswerError::Scope(_) => ("scope", error.to_string()),
+        AnswerError::Store(why) => {
+            return refusal(
+                "the answer could not be saved, so it does not count",
+                Detail {
+                    code: "unavailable".into(),
+                    why: Some(why.clone()),
+                    fixes: vec!["df -h ~".into()],
+                    number: None,
+                },
+            );
+        }
+    };
+    refusal(
+        text,
+        Detail {
+            code: code.into(),
+            why: None,
+            fixes: vec!["lembas asks".into()],
+            number: None,
+        },
+    )
+}
+
+#[derive(Debug, Deserialize)]
+struct RuleParams {
+    id: String,
+}
+
+async fn remove_rule(parts: &Parts, params: RuleParams) -> Said {
+    let rules = parts.store.rules().await.map_err(|error| unsaved(&error))?;
+    let mut found = rules.iter().filter(|rule| rule.id.starts_with(&params.id));
+    let (Some(rule), None, false) = (found.next(), found.next(), params.id.is_empty()) else {
+        return Err(refusal(
+            format!("there is no single rule whose id begins with {}", params.id),
+            Detail {
+                code: "gone".into(),
+                why: None,
+                fixes: vec!["lembas rules list".into()],
+                number: None,
+            },
+        ));
+    };
+    let removed = parts
+        .store
+        .remove_rule(&rule.id)
+        .await
+        .map_err(|error| unsaved(&error))?;
+    Ok(json!({ "id": rule.id, "data": rule.data, "removed": removed }))
+}
+
+fn broken(error: &crate::session::SessionError) -> ErrorObjectOwned {
+    refusal(
+        error.to_string(),
+        Detail {
+            code: "sessions".into(),
+            why: None,
+            fixes: vec!["lembas sessions".into()],
+            number: None,
+        },
+    )
+}
+
+fn unsaved(error: &StoreError) -> ErrorObjectOwned {
+    use std::error::Error as _;
+    refusal(
+        error.to_string(),
+        Detail {
+            code: "unavailable".into(),
+            why: error.source().map(ToString::to_string),
+            fixes: vec!["df -h ~".into()],
+            number: None,
+        },
+    )
+}

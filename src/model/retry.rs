@@ -1,0 +1,74 @@
+//! How often and when a model is asked again.
+
+use std::time::Duration;
+
+use crate::model::ModelError;
+
+/// The pauses between tries. `Retry-After` is obeyed up to the longest pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    pub tries: u32,
+    pub first: Duration,
+    pub longest: Duration,
+    /// The longest that a server's own word is obeyed; past it the turn ends with that word.
+    pub obeyed: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            tries: 5,
+            first: Duration::from_secs(1),
+            longest: Duration::from_secs(30),
+            obeyed: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Retry {
+    /// How long to wait before the next try when `failed` tries failed, the last with `error`;
+    /// none: do not ask again. `spread` in 0.0–1.0 keeps many computers from asking at once.
+    pub fn pause(&self, failed: u32, error: &ModelError, spread: f64) -> Option<Duration> {
+        if failed >= self.tries || !error.passes() {
+            return None;
+        }
+        if let Some(after) = error.after() {
+            return (after <= self.obeyed).then_some(after);
+        }
+        let full = self
+            .first
+            .saturating_mul(2u32.saturating_pow(failed.saturating_sub(1)))
+            .min(self.longest);
+        Some(full.mul_f64(0.5 + spread.clamp(0.0, 1.0) / 2.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(status: u16, after: Option<u64>) -> ModelError {
+        ModelError::Status {
+            status,
+            text: String::new(),
+            after: after.map(Duration::from_secs),
+        }
+    }
+
+    #[test]
+    fn pauses_grow_end_and_obey_the_server() {
+        let retry = Retry::default();
+        let pauses: Vec<_> = (1..=5)
+            .map(|n| retry.pause(n, &ModelError::Cut, 1.0).map(|d| d.as_secs()))
+            .collect();
+        assert_eq!(pauses, [Some(1), Some(2), Some(4), Some(8), None]);
+        assert_eq!(
+            retry.pause(1, &status(429, Some(7)), 0.3),
+            Some(Duration::from_secs(7))
+        );
+        assert_eq!(retry.pause(1, &status(429, Some(3600)), 0.3), None);
+        assert_eq!(retry.pause(1, &status(503, None), 0.0), Some(Duration::from_millis(500)));
+        assert_eq!(retry.pause(1, &status(401, None), 0.0), None);
+        assert_eq!(retry.pause(1, &status(400, Some(1)), 0.0), None);
+    }
+}
