@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use crate::ids::CallId;
 use crate::model::{Content, Message, ToolCall};
+use crate::plan::Plan;
 use crate::store::item::{Body, Item, Part};
 
 /// What the model reads for a call that has no result of its own.
@@ -42,6 +43,18 @@ impl History {
     /// The items of one turn.
     pub fn turn(&self, turn: u32) -> impl Iterator<Item = &Item> {
         self.items.iter().filter(move |i| i.turn == turn)
+    }
+
+    /// The plan as it is now.
+    pub fn plan(&self) -> Plan {
+        self.items
+            .iter()
+            .rev()
+            .find_map(|item| match &item.body {
+                Body::Plan { plan } => Some(Plan::from_value(plan)),
+                _ => None,
+            })
+            .unwrap_or_default()
     }
 
     /// The messages. Reasoning goes back for the turn that is the last one, and for no other
