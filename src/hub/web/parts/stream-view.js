@@ -168,7 +168,7 @@ export class StreamView extends HTMLElement {
       const old = this.byKey.get(next.key);
       const entry = old ?? { key: next.key, state: {}, height: 0, nodes: 8, dirty: true };
       const joined = isCard(next.item) && isCard(before?.item);
-      const closing = next.item.kind === "text" && (i === list.length - 1 || !["text", "step", "thought", "plan"].includes(list[i + 1].item.kind));
+      const closing = next.item.kind === "text" && (i === list.length - 1 || !["text", "step", "thought", "plan", "new", "ask"].includes(list[i + 1].item.kind));
       if (entry.item !== next.item || entry.joined !== joined || entry.closing !== closing) entry.dirty = true;
       Object.assign(entry, { at: next.at, item: next.item, joined, closing });
       kept.set(next.key, entry);
