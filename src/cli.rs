@@ -7,9 +7,11 @@ mod chats;
 mod failure;
 mod help;
 mod limits;
+mod link;
 mod monitor;
 mod out;
 mod status;
+mod terminal;
 mod usage;
 
 use std::ffi::OsString;
@@ -86,6 +88,8 @@ fn dispatch(args: Args, out: Out) -> Ending {
         Command::Status => status::run(out, &paths()?),
         Command::Asks => answers::list(out, &paths()?),
         Command::Answer(args) => answers::answer(out, &paths()?, &args),
+        Command::Link(args) => link::run(out, &paths()?, &args),
+        Command::Unlink => link::unlink(out, &paths()?),
         Command::Sessions { n } => chats::sessions(out, &paths()?, n),
         Command::Log { n } => chats::log(out, &paths()?, n),
         Command::Monitor(args) => monitor::run(out, &paths()?, &args),

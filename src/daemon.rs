@@ -3,6 +3,7 @@
 //!
 //! Not here: what an instance may ask (`remote`), the link's machine (`link`).
 
+pub mod about;
 pub mod control;
 pub mod lock;
 pub mod monitor;
