@@ -22,6 +22,7 @@ mod stream;
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,7 @@ pub use port::{Journal, OneSession, Sessions};
 use crate::permission::Origin;
 use crate::rpc::{Peer, Service};
 use crate::rt::Tasks;
+use crate::store::device::Store;
 
 /// This computer, as it tells of itself in the handshake.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +60,27 @@ pub trait Epoch: Send + Sync + 'static {
     /// Somebody has seen numbers that this store never gave: what is here is an older state than
     /// what they saw, and must not be taken for its continuation. Answers the new epoch.
     fn renew(&self, why: &str) -> BoxFuture<'static, String>;
+}
+
+impl Epoch for Store {
+    fn current(&self) -> String {
+        self.epoch()
+    }
+
+    fn renew(&self, why: &str) -> BoxFuture<'static, String> {
+        tracing::warn!(why, "the numbers of this store begin anew");
+        let store = self.clone();
+        async move {
+            match store.renew_epoch().await {
+                Ok(epoch) => epoch,
+                Err(error) => {
+                    tracing::error!(%error, "the new epoch could not be kept");
+                    store.epoch()
+                }
+            }
+        }
+        .boxed()
+    }
 }
 
 /// Which model a session gets when its client, which knows none of ours, names none.

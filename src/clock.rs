@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub use tokio::time::{Instant, sleep, sleep_until, timeout};
+pub use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 /// Wall-clock time, milliseconds since the epoch: what journals, progress and the wire carry.
 pub fn now_ms() -> i64 {

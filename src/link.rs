@@ -6,10 +6,18 @@
 //!
 //! Not here: what is said over the link (`acp`), JSON-RPC itself (`rpc`).
 
+mod dial;
 pub mod discovery;
 pub mod http;
 pub mod instance;
+pub mod machine;
 pub mod origin;
 pub mod pair;
+mod run;
+mod state;
+mod stir;
 mod words;
 pub mod ws;
+
+pub use run::{Link, LinkConfig, LinkDone, ServiceFactory};
+pub use state::{LinkState, Phase};

@@ -92,6 +92,86 @@ pub enum Attended {
     Nobody,
 }
 
+/// How strong the box of this computer is, probed once by `exec` and told to the engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BoxStrength {
+    /// Files, processes and network are fenced.
+    Full,
+    /// Writing alone is fenced.
+    WritesOnly,
+    #[default]
+    None,
+}
+
+impl BoxStrength {
+    /// As `doctor`, asks and the link's limits say it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::WritesOnly => "writes only",
+            Self::None => "none",
+        }
+    }
+}
+
+/// What a command can reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BoxKind {
+    /// The disk read-only, nothing writable, no network.
+    Read,
+    /// The roots and a private temporary folder writable, no network.
+    Roots,
+    /// No box.
+    Open,
+}
+
+impl BoxKind {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Roots => "roots",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// The box a command was judged in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Fence {
+    pub kind: BoxKind,
+    /// Folders that are writable inside, canonical.
+    pub writable: Vec<PathBuf>,
+    pub network: bool,
+    /// Whether a private temporary folder is writable inside.
+    pub scratch: bool,
+    /// Folders that are covered whole: the daemon's own (token, store).
+    pub covered: Vec<PathBuf>,
+}
+
+/// Everything about a run that was judged: what is started is exactly this.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Launch {
+    /// The bytes handed to `bash -c`.
+    pub text: String,
+    pub cwd: PathBuf,
+    /// The whole environment of the command, sorted by name.
+    pub env: Vec<(String, String)>,
+    pub fence: Fence,
+    pub timeout: Duration,
+}
+
+/// What the engine must know of this computer; `exec` finds it out.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// The environment a command gets, sorted by name, `PATH` among it.
+    pub env: Vec<(String, String)>,
+    /// The folders of `PATH`, absolute.
+    pub path: Vec<PathBuf>,
+    pub strength: BoxStrength,
+    /// The daemon's own folders, covered in every box ([`Fence::covered`]).
+    pub covered: Vec<PathBuf>,
+}
+
 /// The engine: the spec's floor and tables, the machine's facts (box, programs), the rules.
 #[derive(Clone, Debug)]
 pub struct Engine {}
@@ -133,6 +213,7 @@ impl Pending {
 #[derive(Debug)]
 pub struct Grant {
     request: Request,
+    launch: Option<Launch>,
     digest: Digest,
     allowed: Allowed,
 }
@@ -143,6 +224,10 @@ impl Grant {
     }
     pub fn digest(&self) -> &Digest {
         &self.digest
+    }
+    /// What is started, where the request is to execute.
+    pub fn launch(&self) -> Option<&Launch> {
+        self.launch.as_ref()
     }
     /// What let it through, in words.
     pub fn decision(&self) -> &Allowed {
@@ -174,6 +259,11 @@ impl Engine {
         todo!()
     }
 
+    /// The engine with what was found out of this computer.
+    pub fn with(_facts: Facts) -> Self {
+        todo!()
+    }
+
     /// Judges a request. Pure but for looking up programs and resolving links.
     pub fn judge(&self, _request: &Request, _context: &Context, _rules: &[Rule]) -> Verdict {
         todo!()
@@ -185,11 +275,30 @@ impl Engine {
 pub mod testing {
     use super::{Grant, Request};
 
+    /// A grant to start exactly this, as if a person had said yes to it once.
+    pub fn grant_to_launch(launch: super::Launch) -> Grant {
+        let request = Request {
+            tool: "bash".to_owned(),
+            cwd: launch.cwd.clone(),
+            action: super::Action::Execute(super::Command {
+                text: launch.text.clone(),
+                timeout: launch.timeout,
+                purpose: super::Purpose::Tool,
+                open: None,
+            }),
+        };
+        Grant {
+            launch: Some(launch),
+            ..grant_for(request)
+        }
+    }
+
     /// A grant for a request, as if a person had said yes to it once.
     pub fn grant_for(request: Request) -> Grant {
         let digest = crate::ids::Digest::of(format!("{request:?}").as_bytes());
         Grant {
             request,
+            launch: None,
             digest,
             allowed: crate::store::item::Allowed {
                 source: "once".into(),
@@ -198,4 +307,15 @@ pub mod testing {
             },
         }
     }
+}
+
+/// Whether a file is read only when it is asked for by name (project secrets).
+pub fn is_private(path: &std::path::Path) -> bool {
+    let name = path
+        .file_name()
+        .map(|n| n.to_string_lossy())
+        .unwrap_or_default();
+    name == ".env"
+        || (name.starts_with(".env.") && name != ".env.example")
+        || name.ends_with(".tfstate")
 }

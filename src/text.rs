@@ -8,5 +8,6 @@ pub mod cut;
 pub mod escape;
 pub mod nearest;
 pub mod path;
+pub mod secrets;
 pub mod table;
 pub mod words;

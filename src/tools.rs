@@ -3,15 +3,26 @@
 //! A tool describes what it wants ([`Tool::prepare`]), permission judges that, and only then does
 //! it run, with the grant. A tool's failure is data for the model, never an error of ours.
 
+mod args;
+mod bash;
+mod edit;
+mod glob;
+mod grep;
+mod list;
+mod plan;
+mod read;
+mod write;
+
 use std::any::Any;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use crate::ids::{CallId, SessionId};
+use crate::ids::{CallId, Digest, SessionId};
 use crate::permission::{Grant, Request};
+use crate::plan::Plan;
 use crate::rt::CancellationToken;
 use crate::store::item::CallStatus;
 
@@ -25,13 +36,25 @@ pub struct ToolContext {
     pub spill: PathBuf,
     /// What this session has read, by path and content hash (must-have-read-it for edits).
     pub seen: Seen,
+    /// The plan as it is when the call is prepared.
+    pub plan: Plan,
 }
 
 /// Paths this session has read or written, with the hash of what was there. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Seen(
-    pub Arc<parking_lot::Mutex<std::collections::HashMap<PathBuf, crate::ids::Digest>>>,
-);
+pub struct Seen(pub Arc<parking_lot::Mutex<std::collections::HashMap<PathBuf, Digest>>>);
+
+impl Seen {
+    /// Notes what was at a path.
+    pub fn note(&self, path: &Path, digest: Digest) {
+        self.0.lock().insert(path.to_owned(), digest);
+    }
+
+    /// What this session last saw at a path.
+    pub fn at(&self, path: &Path) -> Option<Digest> {
+        self.0.lock().get(path).cloned()
+    }
+}
 
 /// A call, understood and described, ready to be judged and then run.
 #[derive(Debug)]
@@ -48,6 +71,12 @@ pub struct Prepared {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolFailure(pub String);
 
+impl<E: std::error::Error> From<E> for ToolFailure {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
 /// Receives a running command's output, already bounded. Never blocks.
 pub trait OutputSink: Send + Sync {
     fn text(&self, chunk: &str);
@@ -57,19 +86,57 @@ pub trait OutputSink: Send + Sync {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub status: CallStatus,
-    /// Exactly what the model reads, already cut to the context rules.
+    /// What the model reads; the agent puts the result's id in front and cuts it (context.md).
     pub text: String,
     pub diff: Option<String>,
     pub path: Option<String>,
     pub exit: Option<i32>,
     pub bytes: u64,
     pub spill: Option<String>,
+    /// The plan as it is afterwards, where the call changed it.
+    pub plan: Option<Value>,
+}
+
+impl Outcome {
+    /// It ran and this is what it answers.
+    pub fn ok(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            status: CallStatus::Ok,
+            bytes: text.len() as u64,
+            text,
+            diff: None,
+            path: None,
+            exit: None,
+            spill: None,
+            plan: None,
+        }
+    }
+
+    /// It ran, or tried to, and failed; the text tells the model.
+    pub fn failed(text: impl Into<String>) -> Self {
+        Self {
+            status: CallStatus::Failed,
+            ..Self::ok(text)
+        }
+    }
+}
+
+impl From<ToolFailure> for Outcome {
+    fn from(failure: ToolFailure) -> Self {
+        Self::failed(failure.0)
+    }
 }
 
 /// One tool.
 pub trait Tool: Send + Sync {
     /// As in `spec/tools`.
     fn name(&self) -> &'static str;
+
+    /// Former names that still work as the tool.
+    fn aliases(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// Reads the arguments and says what is wanted. Touches nothing but what it must look at.
     fn prepare(&self, args: &Value, context: &ToolContext) -> Result<Prepared, ToolFailure>;
@@ -101,22 +168,34 @@ impl std::fmt::Debug for Tools {
 }
 
 impl Tools {
-    /// The tools every agent session has: read, list, glob, grep, write, edit, bash.
-    pub fn standard() -> Self {
-        todo!()
-    }
-
-    /// These tools; of two with one name the first is taken.
+    /// A registry of these tools alone.
     pub fn of(list: Vec<Arc<dyn Tool>>) -> Self {
         Self { list }
     }
 
-    /// All of them, in the order in which they are offered.
-    pub fn all(&self) -> &[Arc<dyn Tool>] {
-        &self.list
+    /// Every tool of an agent session on a device.
+    pub fn standard() -> Self {
+        Self::of(vec![
+            Arc::new(bash::Bash),
+            Arc::new(read::Read),
+            Arc::new(list::List),
+            Arc::new(glob::Glob),
+            Arc::new(grep::Grep),
+            Arc::new(write::Write),
+            Arc::new(edit::Edit),
+            Arc::new(plan::PlanWrite),
+            Arc::new(plan::PlanUpdate),
+        ])
     }
 
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        self.list.iter().find(|t| t.name() == name).cloned()
+        self.list
+            .iter()
+            .find(|t| t.name() == name || t.aliases().contains(&name))
+            .cloned()
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.list.iter().map(|t| t.name())
     }
 }

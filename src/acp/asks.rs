@@ -114,7 +114,9 @@ async fn say(connection: Arc<Connection>, ask: OpenAsk, mark: watch::Sender<bool
     };
     let call = call_of(&ask, &*session).await;
     let scopes = connection.limits.scopes(&ask.body.scopes);
-    let params = ask::request(&ask, call.as_ref(), &scopes, clock::now_ms());
+    let scheduled = session.scheduled().await;
+    let now = clock::now_ms();
+    let params = ask::request(&ask, call.as_ref(), scheduled.as_ref(), &scopes, now);
     let asked = connection.peer.request("session/request_permission", params);
     tokio::pin!(asked);
     // The first poll puts it into the queue, unless that is full.

@@ -5,6 +5,8 @@
 //! answered again; a refusal is not recorded and is judged anew. Prompts are not here: the journal
 //! itself knows their keys.
 
+mod kept;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -137,7 +139,7 @@ impl Keys {
             let text = format!("a key has 1 to {MAX_KEY} printable ASCII characters");
             return Err(bad("params", text));
         }
-        let params = Digest::of(params.to_string().as_bytes());
+        let params = digest(params);
         let keys = self.clone();
         let task = self.tasks.spawn("keyed work", async move {
             keys.run(scope, key, params, again, work).await
@@ -193,6 +195,39 @@ impl Keys {
             *place = Arc::downgrade(&gate);
             gate
         })
+    }
+}
+
+/// Of params as they mean, whatever the order of their fields.
+fn digest(params: &Value) -> Digest {
+    let mut text = String::new();
+    write(params, &mut text);
+    Digest::of(text.as_bytes())
+}
+
+fn write(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(map) => {
+            let mut fields: Vec<_> = map.iter().collect();
+            fields.sort_by_key(|(key, _)| *key);
+            text.push('{');
+            for (key, value) in fields {
+                text.push_str(&json!(key).to_string());
+                text.push(':');
+                write(value, text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Array(list) => {
+            text.push('[');
+            for value in list {
+                write(value, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        plain => text.push_str(&plain.to_string()),
     }
 }
 
@@ -332,7 +367,11 @@ mod tests {
     async fn a_refusal_is_judged_anew_and_a_failure_is_not() {
         let keys = keys();
         let run = |did: Did| {
-            keys.once(scope("g"), "k".to_owned(), &json!(1), Again::Redo, async { did }.boxed())
+            let keys = keys.clone();
+            async move {
+                let work = async { did }.boxed();
+                keys.once(scope("g"), "k".to_owned(), &json!(1), Again::Redo, work).await
+            }
         };
         let no = RpcError::internal("no");
         assert!(run(Did::Refused(no.clone())).await.is_err());
@@ -343,7 +382,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_begun_by_an_earlier_process_is_redone_or_said() {
         let store = Arc::new(MemoryKeys::default());
-        let params = Digest::of(json!(1).to_string().as_bytes());
+        let params = digest(&json!(1));
         let taken = store.take(scope("g"), "k".to_owned(), params).await;
         assert_eq!(taken, Ok(Taken::New));
         let keys = Keys::new(store, &Tasks::new());

@@ -158,7 +158,7 @@ impl View {
                 json!({ "sessionUpdate": "tool_call_update", "toolCallId": call })
             }
         };
-        Some(self.update(update, meta))
+        Some(self.text_update(update, meta))
     }
 
     /// `_meta.lembas` of an update.
@@ -174,15 +174,24 @@ impl View {
         meta
     }
 
-    fn update(&self, mut update: Value, mut meta: Map<String, Value>) -> Frame {
-        // Streamed text was made to fit; in anything else the long strings are cut.
-        if size::shrink(&mut update, &[]) {
+    /// An update of text, which was made to fit.
+    fn text_update(&self, update: Value, meta: Map<String, Value>) -> Frame {
+        Frame::new("session/update", self.params(update, meta))
+    }
+
+    /// Any other update: when it does not fit its long strings are cut, and it says so.
+    fn update(&self, update: Value, meta: Map<String, Value>) -> Frame {
+        let mut params = self.params(update, meta);
+        if size::shrink(&mut params, &["sessionId", "replay"])
+            && let Some(meta) = params.pointer_mut("/_meta/lembas").and_then(Value::as_object_mut)
+        {
             meta.insert("cut".to_owned(), true.into());
         }
-        Frame::new(
-            "session/update",
-            json!({ "sessionId": self.session, "update": update, "_meta": { "lembas": meta } }),
-        )
+        Frame::new("session/update", params)
+    }
+
+    fn params(&self, update: Value, meta: Map<String, Value>) -> Value {
+        json!({ "sessionId": self.session, "update": update, "_meta": { "lembas": meta } })
     }
 
     /// An event of ours. `when` is its turn and time; a phase is no item and has neither.

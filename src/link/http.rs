@@ -109,13 +109,14 @@ impl Http {
         Ok(self.0.client.get_or_init(|| client).clone())
     }
 
-    /// Trust for a TLS stream of our own.
+    /// Trust for a TLS stream of our own, over which HTTP/1.1 is spoken.
     pub fn tls(&self) -> Result<Arc<rustls::ClientConfig>, HttpError> {
         if let Some(tls) = self.0.tls.get() {
             return Ok(Arc::clone(tls));
         }
-        let tls = Arc::new(tls::config(self.0.ca_file.as_deref(), self.0.pin.as_ref())?);
-        Ok(Arc::clone(self.0.tls.get_or_init(|| tls)))
+        let mut tls = tls::config(self.0.ca_file.as_deref(), self.0.pin.as_ref())?;
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::clone(self.0.tls.get_or_init(|| Arc::new(tls))))
     }
 
     /// The proxy through which `url` is reached.

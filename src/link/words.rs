@@ -66,6 +66,10 @@ pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
             ". If the instance has a certificate authority of its own, name its file in config.toml: [link] ca_file",
         );
     }
+    if words.contains("expired") || words.contains("NotValidYet") || words.contains("not valid yet") {
+        let now = crate::clock::now();
+        words.push_str(&format!(". This computer's clock says {now:.0}: is it right?"));
+    }
     words
 }
 

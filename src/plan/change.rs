@@ -112,18 +112,8 @@ impl Plan {
         }
         for entry in list(args, "add")?.unwrap_or_default() {
             said = true;
-            let phase = text(entry, "phase")?;
-            let at = match &phase {
-                None => self.phases.len().checked_sub(1),
-                Some(id) => self.phases.iter().position(|p| p.id == *id),
-            };
             let task = self.task(entry, &[], &mut Vec::new())?;
-            let place = at.and_then(|at| self.phases.get_mut(at)).ok_or_else(|| {
-                PlanError(match phase {
-                    Some(id) => format!("there is no phase {id}"),
-                    None => "there is no phase to add to: write a plan first".to_owned(),
-                })
-            })?;
+            let place = self.place(text(entry, "phase")?)?;
             place.tasks.push(task);
         }
         let header = ["title", "summary", "findings", "objectives"];
@@ -202,6 +192,33 @@ impl Plan {
         };
         used.push(task.id.clone());
         Ok(task)
+    }
+
+    /// The phase of that id or title, made anew when it is a new title; the last one when none is
+    /// said.
+    fn place(&mut self, named: Option<String>) -> Result<&mut Phase, PlanError> {
+        let Some(named) = named else {
+            return self.phases.last_mut().ok_or_else(|| {
+                PlanError("there is no phase to add to: write a plan first".to_owned())
+            });
+        };
+        let at = self
+            .phases
+            .iter()
+            .position(|phase| phase.id == named || phase.title == named);
+        if at.is_none() {
+            let id = self.phase_id();
+            self.phases.push(Phase {
+                id,
+                title: named,
+                tasks: Vec::new(),
+            });
+        }
+        match at {
+            Some(at) => self.phases.get_mut(at),
+            None => self.phases.last_mut(),
+        }
+        .ok_or_else(|| PlanError("there is no phase to add to".to_owned()))
     }
 
     fn phase_id(&mut self) -> String {
@@ -371,6 +388,23 @@ mod tests {
                 says
             );
         }
+    }
+
+    #[test]
+    fn a_task_is_added_to_the_phase_it_names_or_to_a_new_one() {
+        let plan = written()
+            .changed(Change::Update(&json!({ "add": [
+                { "phase": "p1", "text": "a" },
+                { "phase": "Find", "text": "b" },
+                { "phase": "Mend", "text": "c" },
+            ]})))
+            .unwrap();
+        let shape: Vec<_> = plan
+            .phases
+            .iter()
+            .map(|p| (p.id.as_str(), p.title.as_str(), p.tasks.len()))
+            .collect();
+        assert_eq!(shape, [("p1", "Find", 4), ("p2", "Mend", 1)]);
     }
 
     #[test]

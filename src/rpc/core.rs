@@ -24,7 +24,11 @@ pub(super) enum Event {
     /// A frame came.
     Frame(String),
     /// A frame came that is too long; `head` is its beginning.
-    TooLong { head: String, bytes: usize, over: bool },
+    TooLong {
+        head: String,
+        bytes: usize,
+        over: bool,
+    },
     /// A request of ours goes out now.
     Asked(i64),
     /// Nobody waits for the answer of this request any more.

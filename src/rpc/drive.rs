@@ -99,7 +99,10 @@ impl<W: super::Sink> Driver<W> {
         while let Ok(queued) = self.queue.try_recv() {
             if let Kind::Request(_, give) = queued.kind {
                 let reason = reason.clone();
-                let _ = give.send(Err(CallError::Closed { sent: false, reason }));
+                let _ = give.send(Err(CallError::Closed {
+                    sent: false,
+                    reason,
+                }));
             }
         }
         for (_, give) in self.answers.drain() {
@@ -326,7 +329,9 @@ impl<W: super::Sink> Driver<W> {
             };
             let outcome = outcome.unwrap_or_else(|_| {
                 tracing::error!(method, "a call panicked");
-                Err(RpcError::internal("lembas failed inside; its log says more"))
+                Err(RpcError::internal(
+                    "lembas failed inside; its log says more",
+                ))
             });
             let (frame, ok) = encode(&id, &outcome, peer.max_send());
             drop(outcome);

@@ -36,7 +36,10 @@ pub enum Incoming {
         over: bool,
     },
     /// A close frame.
-    Close { code: Option<u16>, reason: String },
+    Close {
+        code: Option<u16>,
+        reason: String,
+    },
 }
 
 /// Frames from the other side.
@@ -54,7 +57,10 @@ pub enum Outgoing {
     /// Asks for a sign of life. A transport without pings ignores it.
     Ping,
     /// A transport without close frames ends its stream.
-    Close { code: u16, reason: String },
+    Close {
+        code: u16,
+        reason: String,
+    },
 }
 
 /// Frames to the other side.

@@ -50,7 +50,11 @@ impl<R: AsyncRead + Unpin + Send + 'static> Lines<R> {
         let fresh = self.buffer.get(self.seen..).unwrap_or_default();
         if let Some(end) = fresh.iter().position(|byte| *byte == b'\n') {
             let end = self.seen + end;
-            let line = self.buffer.get(self.start..end).unwrap_or_default().to_vec();
+            let line = self
+                .buffer
+                .get(self.start..end)
+                .unwrap_or_default()
+                .to_vec();
             self.start = end + 1;
             self.seen = self.start;
             return Some(self.frame(line, max));

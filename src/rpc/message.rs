@@ -85,7 +85,10 @@ pub(super) fn read(frame: &str) -> Message {
                 outcome: outcome(&mut object),
             },
             (Some(None), None) => Message::Stray,
-            (_, None) => bad(None, "a message has a method, or an id with a result or error"),
+            (_, None) => bad(
+                None,
+                "a message has a method, or an id with a result or error",
+            ),
         };
     };
     let Value::String(method) = method else {

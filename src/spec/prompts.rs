@@ -27,6 +27,8 @@ pub struct SystemFacts<'a> {
     pub also: &'a [String],
     /// The mode the session is opened in.
     pub mode: Mode,
+    /// A schedule opened it: nobody is there.
+    pub scheduled: bool,
     /// What can go on in the background, one sentence; empty: nothing can.
     pub background: &'a str,
     /// Instruction files: path relative to the root, and text; outermost first.
@@ -37,7 +39,7 @@ pub struct SystemFacts<'a> {
     pub given: &'a str,
 }
 
-const TEXTS: [&str; 11] = [
+const TEXTS: [&str; 12] = [
     "system/default.md",
     "modes/manual.md",
     "modes/edit.md",
@@ -48,6 +50,7 @@ const TEXTS: [&str; 11] = [
     "blocks/instruction_file.md",
     "blocks/plan.md",
     "blocks/given.md",
+    "blocks/scheduled.md",
     "blocks/compaction.md",
 ];
 
@@ -160,6 +163,7 @@ impl Spec {
                 ("environment", &self.environment(facts)),
                 ("background", facts.background),
                 ("mode", prompts.mode(facts.mode)),
+                ("scheduled", &self.attended(facts.scheduled)),
                 ("context_rules", &rules),
                 (
                     "plan_context",
@@ -175,6 +179,16 @@ impl Spec {
                 ),
             ],
         )
+    }
+
+    /// What a session that a schedule opened is told; empty for others.
+    fn attended(&self, scheduled: bool) -> String {
+        let silent = self.numbers.scheduled.texts.raw("silent");
+        let text = scheduled.then(|| {
+            self.prompts
+                .filled("blocks/scheduled.md", &[("silent", silent)])
+        });
+        text.unwrap_or_default()
     }
 
     /// The environment lines; one with an empty variable is left out.

@@ -36,32 +36,3 @@ pub fn silent(reply: &str, sentinel: &str) -> Reply {
     let kept: Vec<&str> = kept.map(|(_, line)| *line).collect();
     Reply::Silent(kept.join("\n").trim().to_owned())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn replies_are_judged() {
-        let silent_ = |text: &str| Reply::Silent(text.to_owned());
-        let said = |text: &str| Reply::Said(text.to_owned());
-        let cases = [
-            ("[SILENT]", silent_("")),
-            ("\n\n  [SILENT]  \n\n", silent_("")),
-            ("[SILENT]\nall is well", silent_("all is well")),
-            ("all is well\n\n[SILENT]\n", silent_("all is well")),
-            ("[SILENT]\nx\n[SILENT]", silent_("x")),
-            ("x\r\n[SILENT]\r\n", silent_("x")),
-            ("a\n[SILENT]\nb", said("a\n[SILENT]\nb")),
-            ("[SILENT] nothing new", said("[SILENT] nothing new")),
-            ("[silent]", said("[silent]")),
-            ("**[SILENT]**", said("**[SILENT]**")),
-            ("text", said("text")),
-            ("", Reply::Empty),
-            (" \n\t\n", Reply::Empty),
-        ];
-        for (reply, expected) in cases {
-            assert_eq!(silent(reply, "[SILENT]"), expected, "{reply:?}");
-        }
-    }
-}

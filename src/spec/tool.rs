@@ -207,7 +207,7 @@ fn parse(node: &Node<'_>) -> Option<ToolSpec> {
         aliases: projects(&node.get("aliases"), |n| n.texts()),
         renamed: named(&node.get("renamed"), |node| named(node, |n| n.text())),
         variables: named(&node.get("variables"), |n| n.text()),
-        narrow: projects(&node.get("narrow"), |n| super::offer::Narrowed::parse(n)),
+        narrow: projects(&node.get("narrow"), super::offer::Narrowed::parse),
         offered: node.opt("offered").and_then(|n| n.word("main, subagent")),
         requires: node
             .opt("requires")

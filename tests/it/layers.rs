@@ -18,7 +18,7 @@ const LAYERS: [&[&str]; 13] = [
     &["exec", "fs", "context"],
     &["model"],
     &["store"],
-    &["edit", "shell", "spec"],
+    &["edit", "plan", "shell", "spec"],
 ];
 const GROUND: [&str; 6] = ["clock", "config", "ids", "rt", "secret", "text"];
 
@@ -92,17 +92,17 @@ fn the_reader_of_imports_sees_what_is_used() {
         .into_iter()
         .map(|(line, used)| format!("{line} {used}"))
         .collect();
-    assert_eq!(found, ["1 rt", "2 store", "2 ids", "4 text", "5 model"]);
+    assert_eq!(found, ["1 rt", "2 ids", "2 store", "4 text", "5 model"]);
+}
+
+/// The row of a module; none when it has no place.
+fn place_of(module: &str) -> Option<usize> {
+    let row = LAYERS.iter().position(|row| row.contains(&module));
+    row.or_else(|| GROUND.contains(&module).then_some(LAYERS.len()))
 }
 
 fn rank(module: &str) -> usize {
-    if GROUND.contains(&module) {
-        return LAYERS.len();
-    }
-    LAYERS
-        .iter()
-        .position(|row| row.contains(&module))
-        .unwrap_or_else(|| panic!("the module {module} has no place in the layers"))
+    place_of(module).unwrap_or_else(|| panic!("the module {module} has no place in the layers"))
 }
 
 /// All source files that are not tests.
@@ -162,9 +162,10 @@ fn uses(text: &str, depth: usize) -> Vec<(usize, String)> {
             }
             let line =
                 plain[..at].lines().count().max(1) + usize::from(plain[..at].ends_with('\n'));
-            for name in names(&plain[at + start.len()..]) {
-                found.push((line, name));
-            }
+            // An inline module is one deeper than its file: there `super::` is the file itself.
+            let known = |name: &String| start == "crate::" || place_of(name).is_some();
+            let names = names(&plain[at + start.len()..]).into_iter().filter(known);
+            found.extend(names.map(|name| (line, name)));
         }
     }
     found.sort();

@@ -1,5 +1,10 @@
+//! One binary for all integration tests: real sockets, processes and files, hermetic folders.
+
 mod cli;
+mod conformance;
 mod deps;
+mod exec;
+mod files;
 mod layers;
 mod schema;
 mod spec;

@@ -4,26 +4,26 @@
 use serde_json::{Map, Value};
 
 /// A schema document.
-pub struct Schema(Value);
+pub(crate) struct Schema(Value);
 
 impl Schema {
-    pub fn read(path: &str) -> Self {
+    pub(crate) fn read(path: &str) -> Self {
         let file = format!("{}/spec/{path}", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
         Self(serde_json::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}")))
     }
 
-    pub fn value(&self) -> &Value {
+    pub(crate) fn value(&self) -> &Value {
         &self.0
     }
 
     /// All mistakes of a value under the whole schema.
-    pub fn check(&self, value: &Value) -> Vec<String> {
+    pub(crate) fn check(&self, value: &Value) -> Vec<String> {
         self.mistakes(&self.0, value)
     }
 
     /// All mistakes of a value under `#/$defs/<name>`.
-    pub fn check_def(&self, name: &str, value: &Value) -> Vec<String> {
+    pub(crate) fn check_def(&self, name: &str, value: &Value) -> Vec<String> {
         self.mistakes(self.def(name), value)
     }
 

@@ -24,6 +24,7 @@ fn every_file_fits_its_schema() {
             ["purpose.json"] => "schema/purpose.json",
             ["loop.json"] => "schema/loop.json",
             ["prompts", "index.json"] => "schema/prompts.json",
+            ["conformance", _] => "schema/conformance.json",
             // Schemas themselves; the permission tables have their own reader and tests.
             ["schema", ..] | ["models", ..] | ["permission", ..] => continue,
             _ => panic!("{path} has no schema"),
@@ -181,18 +182,18 @@ fn every_example_fits_the_published_types() {
                 Some("session/prompt") => fits::<v1::PromptRequest>(params, line),
                 Some("session/update") => fits::<v1::SessionNotification>(params, line),
                 Some("session/request_permission") => {
-                    fits::<v1::RequestPermissionRequest>(params, line)
+                    fits::<v1::RequestPermissionRequest>(params, line);
                 }
                 Some(_) => continue,
                 None => match (asked.get(&id).map(String::as_str), value.get("result")) {
                     (Some("initialize"), Some(result)) => {
-                        fits::<v1::InitializeResponse>(result, line)
+                        fits::<v1::InitializeResponse>(result, line);
                     }
                     (Some("session/new"), Some(result)) => {
-                        fits::<v1::NewSessionResponse>(result, line)
+                        fits::<v1::NewSessionResponse>(result, line);
                     }
                     (Some("session/prompt"), Some(result)) => {
-                        fits::<v1::PromptResponse>(result, line)
+                        fits::<v1::PromptResponse>(result, line);
                     }
                     _ => continue,
                 },

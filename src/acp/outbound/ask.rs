@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::call::raw_input;
 use super::size;
-use crate::session::{OpenAsk, Outcome};
+use crate::session::{OpenAsk, Outcome, Scheduled};
 use crate::store::item::{Body, Item, Scope};
 
 /// What stays whole however long: the person decides on exactly this.
@@ -13,7 +13,13 @@ const WHOLE: [&str; 4] = ["command", "segment", "digest", "sessionId"];
 
 /// The params of the request. `call` is the item of the call it is about, where there is one;
 /// `scopes` are the yeses that count from whoever is asked, as judged now.
-pub(crate) fn request(ask: &OpenAsk, call: Option<&Item>, scopes: &[Scope], now: i64) -> Value {
+pub(crate) fn request(
+    ask: &OpenAsk,
+    call: Option<&Item>,
+    scheduled: Option<&Scheduled>,
+    scopes: &[Scope],
+    now: i64,
+) -> Value {
     let body = &ask.body;
     let (title, raw) = match call.map(|item| &item.body) {
         Some(Body::Call { title, args, .. }) => (title.clone(), raw_input(args)),
@@ -28,6 +34,13 @@ pub(crate) fn request(ask: &OpenAsk, call: Option<&Item>, scopes: &[Scope], now:
     meta.insert("seq".to_owned(), json!(ask.seq));
     meta.insert("made".to_owned(), ask.made.into());
     meta.insert("now".to_owned(), now.into());
+    if let Some(item) = call {
+        meta.insert("turn".to_owned(), item.turn.into());
+    }
+    if let Some(scheduled) = scheduled {
+        let run = json!({ "schedule": scheduled.schedule, "run": scheduled.run });
+        meta.insert("scheduled".to_owned(), run);
+    }
     if let Some(left) = ask.expires_in_ms {
         meta.insert("expires_in".to_owned(), left.into());
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::item::with;
-use super::{Frame, View, size};
+use super::{Frame, View};
 use crate::store::item::{Body, CallStatus, Item};
 
 /// The longest diff that is also given as old and new text, which an editor draws.
@@ -56,22 +56,10 @@ pub(super) fn frame(view: &View, item: &Item, mut meta: Map<String, Value>) -> O
                 "sessionUpdate": "tool_call_update", "toolCallId": call, "status": state,
                 "content": content(text, diff.as_deref(), path.as_deref()),
             });
-            Some(view.update(update, bounded(meta)))
+            Some(view.update(update, meta))
         }
         _ => None,
     }
-}
-
-/// The diff in the meta, bounded: the whole is what the person sees in their own editor.
-fn bounded(mut meta: Map<String, Value>) -> Map<String, Value> {
-    if let Some(Value::String(diff)) = meta.get_mut("diff") {
-        let share = size::TEXT / 3 * diff.len() / size::written_len(diff).max(1);
-        if diff.len() > share {
-            *diff = size::cut(diff, share).into_owned();
-            meta.insert("cut".to_owned(), true.into());
-        }
-    }
-    meta
 }
 
 fn content(text: &str, diff: Option<&str>, path: Option<&str>) -> Value {
@@ -82,9 +70,6 @@ fn content(text: &str, diff: Option<&str>, path: Option<&str>) -> Value {
         let (old, new) = sides(diff);
         blocks.push(json!({ "type": "diff", "path": path, "oldText": old, "newText": new }));
     }
-    // Beside the diffs, here and in the meta, there is room for a third of a frame of text.
-    let share = size::TEXT / 3 * text.len() / size::written_len(text).max(1);
-    let text = size::cut(text, share.max(1));
     blocks.push(json!({ "type": "content", "content": { "type": "text", "text": text } }));
     Value::Array(blocks)
 }

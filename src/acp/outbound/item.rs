@@ -150,7 +150,7 @@ fn prompt(view: &View, item: &Item, parts: &[Part], meta: &Map<String, Value>) -
         let id = item.seq.0.to_string();
         let update =
             json!({ "sessionUpdate": "user_message_chunk", "messageId": id, "content": content });
-        view.update(update, meta)
+        view.text_update(update, meta)
     });
     frames.collect()
 }

@@ -61,19 +61,19 @@ impl Proxy {
     }
 
     /// With its credentials.
-    pub(crate) fn url(&self) -> &Url {
+    pub(in crate::link) fn url(&self) -> &Url {
         &self.0
     }
 
     /// `host` and port to connect to.
-    pub(crate) fn address(&self) -> (String, u16) {
+    pub(in crate::link) fn address(&self) -> (String, u16) {
         let host = self.0.host_str().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');
         (host.to_owned(), self.0.port_or_known_default().unwrap_or(80))
     }
 
     /// The value of `Proxy-Authorization`.
-    pub(crate) fn authorization(&self) -> Option<String> {
+    pub(in crate::link) fn authorization(&self) -> Option<String> {
         if self.0.username().is_empty() {
             return None;
         }

@@ -58,7 +58,8 @@ impl End {
         self.asked.insert(id, Fate::Waiting);
         let number = self.number();
         let params = json!({ "n": number });
-        self.out.push_back(message::asking(Some(id), "ask", &params));
+        self.out
+            .push_back(message::asking(Some(id), "ask", &params));
     }
 
     fn tell(&mut self) {
@@ -94,10 +95,16 @@ impl End {
         for action in self.core.step(event) {
             match action {
                 Action::Write(frame) => self.out.push_back(frame),
-                Action::Call { id, params, order, .. } => {
+                Action::Call {
+                    id, params, order, ..
+                } => {
                     let n = params["n"].as_u64().unwrap();
                     self.heard.push(n);
-                    assert!(self.running.iter().all(|(other, o, _)| *other != id && *o < order));
+                    assert!(
+                        self.running
+                            .iter()
+                            .all(|(other, o, _)| *other != id && *o < order)
+                    );
                     self.running.push((id, order, false));
                     self.called += 1;
                 }
@@ -222,7 +229,10 @@ fn a_call_over_the_bound_is_busy_and_goes_when_another_ended() {
     let busy = written(&core.step(call(2)));
     assert_eq!(busy[0]["error"]["code"], -32052);
     assert_eq!(busy[0]["id"], 2);
-    core.step(Event::Answered { id: Id::Number(1), ok: false });
+    core.step(Event::Answered {
+        id: Id::Number(1),
+        ok: false,
+    });
     assert!(matches!(core.step(call(2))[..], [Action::Call { .. }]));
 }
 
@@ -232,14 +242,19 @@ fn an_id_that_is_running_is_refused_and_the_running_call_goes_on() {
     core.step(call(1));
     assert_eq!(written(&core.step(call(1)))[0]["error"]["code"], -32600);
     assert!(core.running.contains(&Id::Number(1)));
-    core.step(Event::Answered { id: Id::Number(1), ok: true });
+    core.step(Event::Answered {
+        id: Id::Number(1),
+        ok: true,
+    });
     assert!(matches!(core.step(call(1))[..], [Action::Call { .. }]));
 }
 
 #[test]
 fn a_batch_is_one_refusal_without_an_id() {
     let mut core = Core::new(9);
-    let answers = written(&core.step(frame(r#"[{"jsonrpc":"2.0","id":1,"method":"m"},{"jsonrpc":"2.0","id":2,"method":"m"}]"#)));
+    let answers = written(&core.step(frame(
+        r#"[{"jsonrpc":"2.0","id":1,"method":"m"},{"jsonrpc":"2.0","id":2,"method":"m"}]"#,
+    )));
     assert_eq!(answers.len(), 1);
     assert_eq!(answers[0]["error"]["code"], -32600);
     assert_eq!(answers[0]["id"], Value::Null);
@@ -250,15 +265,25 @@ fn unknown_and_second_answers_are_ignored_with_few_log_lines() {
     let mut core = Core::new(9);
     core.step(Event::Asked(1));
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
-    assert!(matches!(core.step(frame(answer))[..], [Action::Open, Action::Resolve { .. }]));
+    assert!(matches!(
+        core.step(frame(answer))[..],
+        [Action::Open, Action::Resolve { .. }]
+    ));
     let mut lines = 0;
     for _ in 0..100 {
         let actions = core.step(frame(answer));
-        assert!(actions.iter().all(|action| matches!(action, Action::Stray(_))));
+        assert!(
+            actions
+                .iter()
+                .all(|action| matches!(action, Action::Stray(_)))
+        );
         lines += actions.len();
     }
     assert_eq!(lines, 8);
-    assert!(core.step(frame(r#"{"jsonrpc":"2.0","id":"1","result":{}}"#)).is_empty());
+    assert!(
+        core.step(frame(r#"{"jsonrpc":"2.0","id":"1","result":{}}"#))
+            .is_empty()
+    );
 }
 
 #[test]
@@ -271,7 +296,10 @@ fn cancelled_requests_are_remembered_within_bounds() {
         assert!(core.step(Event::Dropped(id)).is_empty(), "told once");
     }
     assert_eq!(core.waiting.len(), 1024);
-    assert!(core.step(frame(r#"{"jsonrpc":"2.0","id":3000,"result":1}"#)).is_empty());
+    assert!(
+        core.step(frame(r#"{"jsonrpc":"2.0","id":3000,"result":1}"#))
+            .is_empty()
+    );
     let forgotten = core.step(frame(r#"{"jsonrpc":"2.0","id":1,"result":1}"#));
     assert!(matches!(forgotten[..], [Action::Stray(_)]));
 }
@@ -279,19 +307,36 @@ fn cancelled_requests_are_remembered_within_bounds() {
 #[test]
 fn cancelling_knows_string_ids_and_ignores_what_is_not_running() {
     let mut core = Core::new(9);
-    let cancel = |id: &str| frame(&format!(r#"{{"jsonrpc":"2.0","method":"$/cancel_request","params":{{"requestId":{id}}}}}"#));
+    let cancel = |id: &str| {
+        frame(&format!(
+            r#"{{"jsonrpc":"2.0","method":"$/cancel_request","params":{{"requestId":{id}}}}}"#
+        ))
+    };
     core.step(frame(r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#));
-    assert_eq!(core.step(cancel("\"a\"")), [Action::Cancel(Id::Text("a".into()))]);
+    assert_eq!(
+        core.step(cancel("\"a\"")),
+        [Action::Cancel(Id::Text("a".into()))]
+    );
     assert!(core.step(cancel("1")).is_empty());
     assert!(core.step(cancel("null")).is_empty());
-    assert!(core.step(frame(r#"{"jsonrpc":"2.0","method":"$/cancel_request"}"#)).is_empty());
+    assert!(
+        core.step(frame(r#"{"jsonrpc":"2.0","method":"$/cancel_request"}"#))
+            .is_empty()
+    );
 }
 
 #[test]
 fn a_frame_too_long_is_answered_where_its_id_can_be_read_and_closes() {
-    let too_long = |head: &str, over| Event::TooLong { head: head.into(), bytes: 9, over };
+    let too_long = |head: &str, over| Event::TooLong {
+        head: head.into(),
+        bytes: 9,
+        over,
+    };
     let mut core = Core::new(9);
-    let actions = core.step(too_long(r#"{"jsonrpc":"2.0","id":5,"method":"m","par"#, true));
+    let actions = core.step(too_long(
+        r#"{"jsonrpc":"2.0","id":5,"method":"m","par"#,
+        true,
+    ));
     assert_eq!(written(&actions)[0]["id"], 5);
     assert!(matches!(actions[1], Action::Close { code: 1009, .. }));
     let actions = core.step(too_long("{\"method", true));

@@ -17,8 +17,13 @@ struct Echo {
 }
 
 impl Service for Echo {
-    fn call(&self, call: Call) -> futures_util::future::BoxFuture<'static, Result<Value, RpcError>> {
-        self.heard.lock().push(format!("{}#{}", call.method, call.order));
+    fn call(
+        &self,
+        call: Call,
+    ) -> futures_util::future::BoxFuture<'static, Result<Value, RpcError>> {
+        self.heard
+            .lock()
+            .push(format!("{}#{}", call.method, call.order));
         assert!(call.method != "panic at once", "as asked");
         Box::pin(async move {
             match call.method.as_str() {
@@ -103,7 +108,10 @@ async fn next_text(source: &mut PairSource) -> Value {
 async fn either_side_asks() {
     let two = two();
     let params = json!({ "a": [1, "ü"] });
-    assert_eq!(two.left.request("echo", params.clone()).await, Ok(params.clone()));
+    assert_eq!(
+        two.left.request("echo", params.clone()).await,
+        Ok(params.clone())
+    );
     assert_eq!(two.right.request("echo", params.clone()).await, Ok(params));
     let error = two.left.request("nothing", Value::Null).await.unwrap_err();
     assert_eq!(error.rpc().unwrap().code, -32601);
@@ -151,7 +159,9 @@ async fn a_slow_call_holds_up_nobody() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_request_is_cancelled_and_still_answered_once() {
     let (peer, _done, mut source, mut sink, service) = half(Limits::device());
-    let outcome = peer.request_within("slow", json!({}), Duration::from_secs(3)).await;
+    let outcome = peer
+        .request_within("slow", json!({}), Duration::from_secs(3))
+        .await;
     assert_eq!(outcome, Err(CallError::Timeout));
     let asked = next_text(&mut source).await;
     let cancel = next_text(&mut source).await;
@@ -161,16 +171,30 @@ async fn a_dropped_request_is_cancelled_and_still_answered_once() {
     // And the other way round.
     let send = |value: Value| Outgoing::Text(value.to_string());
     let call = json!({"jsonrpc": "2.0", "id": "x", "method": "until cancelled"});
-    let cancel = json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": "x"}});
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": "x"}});
     sink.send(send(call)).await.unwrap();
     sink.send(send(cancel.clone())).await.unwrap();
     sink.send(send(cancel)).await.unwrap();
     let answer = next_text(&mut source).await;
-    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("x"), &json!(-32800)));
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!("x"), &json!(-32800))
+    );
     let probe = json!({"jsonrpc": "2.0", "id": 1, "method": "echo"});
     sink.send(send(probe)).await.unwrap();
-    assert_eq!(next_text(&mut source).await["id"], 1, "there is no second answer");
-    assert!(service.heard.lock().iter().all(|heard| !heard.contains('$')));
+    assert_eq!(
+        next_text(&mut source).await["id"],
+        1,
+        "there is no second answer"
+    );
+    assert!(
+        service
+            .heard
+            .lock()
+            .iter()
+            .all(|heard| !heard.contains('$'))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -221,7 +245,10 @@ async fn a_full_queue_makes_the_sender_wait_and_loses_nothing() {
     loop {
         let notify = peer.notify("n", json!([sent, text]));
         tokio::pin!(notify);
-        if tokio::time::timeout(Duration::from_secs(1), &mut notify).await.is_err() {
+        if tokio::time::timeout(Duration::from_secs(1), &mut notify)
+            .await
+            .is_err()
+        {
             break;
         }
         sent += 1;
@@ -291,7 +318,10 @@ async fn a_probe_asks_for_a_sign_of_life() {
     assert!(!peer.probe(Duration::from_secs(3)).await);
     assert_eq!(began.elapsed().as_secs(), 3);
     assert_eq!(source.next(9).await.unwrap(), Some(Incoming::Alive));
-    assert!(!peer.is_closed(), "what follows from it is the asker's to say");
+    assert!(
+        !peer.is_closed(),
+        "what follows from it is the asker's to say"
+    );
     let answer = async {
         source.next(9).await.unwrap();
         sink.send(Outgoing::Ping).await.unwrap();
@@ -324,9 +354,15 @@ async fn closing_sends_what_is_queued_and_says_how_it_ended() {
     assert_eq!(two.left_done.wait().await.code(), Some(4001));
     assert_eq!(two.right_service.heard.lock().len(), 201);
     let lost = waiting.await.unwrap_err();
-    assert!(matches!(lost, CallError::Closed { sent: true, .. }), "{lost:?}");
+    assert!(
+        matches!(lost, CallError::Closed { sent: true, .. }),
+        "{lost:?}"
+    );
     let late = two.left.request("echo", Value::Null).await.unwrap_err();
-    assert!(matches!(late, CallError::Closed { sent: false, .. }), "{late:?}");
+    assert!(
+        matches!(late, CallError::Closed { sent: false, .. }),
+        "{late:?}"
+    );
     assert_eq!(two.left.notify("n", Value::Null).await, Err(Closed));
 }
 
@@ -354,24 +390,47 @@ async fn frames_are_small_until_the_first_call_was_answered() {
     let two = two();
     let long = json!(["x".repeat(100 * 1024)]);
     let refused = two.left.request("echo", long.clone()).await.unwrap_err();
-    assert!(matches!(refused, CallError::TooLong { limit: 65536, .. }), "{refused:?}");
+    assert!(
+        matches!(refused, CallError::TooLong { limit: 65536, .. }),
+        "{refused:?}"
+    );
     two.left.request("echo", json!([])).await.unwrap();
-    assert_eq!(two.left.request("echo", long.clone()).await, Ok(long.clone()));
+    assert_eq!(
+        two.left.request("echo", long.clone()).await,
+        Ok(long.clone())
+    );
     assert_eq!(two.right.request("echo", long.clone()).await, Ok(long));
     let error = two.left.request("long", Value::Null).await.unwrap_err();
-    assert_eq!(error.rpc().unwrap().code, -32603, "an answer over 4 MiB is an error");
+    assert_eq!(
+        error.rpc().unwrap().code,
+        -32603,
+        "an answer over 4 MiB is an error"
+    );
     assert_eq!(two.left.request("echo", json!([])).await, Ok(json!([])));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_frame_over_the_limit_is_refused_and_closes_the_link() {
     let (_peer, done, mut source, mut sink, service) = half(Limits::device());
-    let frame = json!({"jsonrpc": "2.0", "id": -9, "method": "echo", "params": ["x".repeat(70_000)]});
+    let frame =
+        json!({"jsonrpc": "2.0", "id": -9, "method": "echo", "params": ["x".repeat(70_000)]});
     sink.send(Outgoing::Text(frame.to_string())).await.unwrap();
     let answer = next_text(&mut source).await;
-    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(-9), &json!(-32600)));
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(-9), &json!(-32600))
+    );
     let close = source.next(9).await.unwrap();
-    assert!(matches!(close, Some(Incoming::Close { code: Some(1009), .. })), "{close:?}");
+    assert!(
+        matches!(
+            close,
+            Some(Incoming::Close {
+                code: Some(1009),
+                ..
+            })
+        ),
+        "{close:?}"
+    );
     assert_eq!(done.wait().await.code(), Some(1009));
     assert!(service.heard.lock().is_empty());
 }
@@ -388,7 +447,10 @@ async fn ending_the_tasks_closes_with_going_away() {
 async fn a_service_may_hold_the_peer_it_serves() {
     struct Asks(Peer);
     impl Service for Asks {
-        fn call(&self, _: Call) -> futures_util::future::BoxFuture<'static, Result<Value, RpcError>> {
+        fn call(
+            &self,
+            _: Call,
+        ) -> futures_util::future::BoxFuture<'static, Result<Value, RpcError>> {
             let peer = self.0.clone();
             Box::pin(async move {
                 let answer = peer.request("echo", json!([7])).await;

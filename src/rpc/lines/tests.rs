@@ -28,7 +28,12 @@ fn text(text: &str) -> Incoming {
 #[tokio::test]
 async fn lines_are_frames_however_they_are_cut() {
     let bytes = "{\"a\":1}\n\r\n{\"ü\":2}\r\nlast".as_bytes();
-    let expected = [text("{\"a\":1}"), Incoming::Alive, text("{\"ü\":2}"), text("last")];
+    let expected = [
+        text("{\"a\":1}"),
+        Incoming::Alive,
+        text("{\"ü\":2}"),
+        text("last"),
+    ];
     for chunk in 1..=bytes.len() {
         assert_eq!(all(bytes, chunk, 1000).await, expected, "chunks of {chunk}");
     }

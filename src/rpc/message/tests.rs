@@ -44,7 +44,11 @@ fn what_is_no_message_is_refused_with_the_id_where_there_is_one() {
         (r#"{"jsonrpc":"1.0","id":4,"method":"m"}"#, Some(4), -32600),
         (r#"{"id":4,"method":"m"}"#, Some(4), -32600),
         (r#"{"jsonrpc":"2.0","id":4,"method":5}"#, Some(4), -32600),
-        (r#"{"jsonrpc":"2.0","id":4,"method":"m","params":"p"}"#, Some(4), -32600),
+        (
+            r#"{"jsonrpc":"2.0","id":4,"method":"m","params":"p"}"#,
+            Some(4),
+            -32600,
+        ),
     ] {
         assert_eq!(bad_id(frame), (id.map(Id::Number), code), "{frame}");
     }
@@ -59,8 +63,14 @@ fn answers_are_results_or_errors() {
         }
         other => panic!("{other:?}"),
     };
-    assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":1,"result":null}"#), Some(Ok(Value::Null)));
-    assert_eq!(outcome(r#"{"id":1,"result":2,"error":null}"#), Some(Ok(json!(2))));
+    assert_eq!(
+        outcome(r#"{"jsonrpc":"2.0","id":1,"result":null}"#),
+        Some(Ok(Value::Null))
+    );
+    assert_eq!(
+        outcome(r#"{"id":1,"result":2,"error":null}"#),
+        Some(Ok(json!(2)))
+    );
     let error = RpcError::new(-5, "no").with_data(json!({"a": 1}));
     assert_eq!(
         outcome(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-5,"message":"no","data":{"a":1}}}"#),
@@ -68,16 +78,31 @@ fn answers_are_results_or_errors() {
     );
     assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":1}"#), None);
     assert_eq!(outcome(r#"{"jsonrpc":"2.0","id":1,"error":"x"}"#), None);
-    assert_eq!(outcome(r#"{"id":1,"result":2,"error":{"code":1,"message":""}}"#), None);
-    assert_eq!(read(r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}"#), Message::Stray);
+    assert_eq!(
+        outcome(r#"{"id":1,"result":2,"error":{"code":1,"message":""}}"#),
+        None
+    );
+    assert_eq!(
+        read(r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}"#),
+        Message::Stray
+    );
 }
 
 #[test]
 fn an_id_is_found_at_the_beginning_of_a_frame_that_is_cut() {
     for (head, id) in [
-        (r#"{"jsonrpc":"2.0","id":12,"method":"m","params":{"x":"aaaa"#, Some(Id::Number(12))),
-        (r#"{"id": "q\"1" ,"method":"m"#, Some(Id::Text("q\"1".into()))),
-        (r#"{"params":{"id":5,"s":"\"id\":6"},"id":-7,"#, Some(Id::Number(-7))),
+        (
+            r#"{"jsonrpc":"2.0","id":12,"method":"m","params":{"x":"aaaa"#,
+            Some(Id::Number(12)),
+        ),
+        (
+            r#"{"id": "q\"1" ,"method":"m"#,
+            Some(Id::Text("q\"1".into())),
+        ),
+        (
+            r#"{"params":{"id":5,"s":"\"id\":6"},"id":-7,"#,
+            Some(Id::Number(-7)),
+        ),
         (r#"{"method":"id","params":{"x":"aaaa"#, None),
         (r#"{"params":{"id":5,"text":"aaa"#, None),
         // It may go on behind the cut.
@@ -97,7 +122,10 @@ fn frames_are_written_as_the_standard_says() {
         asking(Some(1), "a/b", &json!({"x": "\n"})),
         r#"{"jsonrpc":"2.0","id":1,"method":"a/b","params":{"x":"\n"}}"#
     );
-    assert_eq!(asking(None, "n", &Value::Null), r#"{"jsonrpc":"2.0","method":"n"}"#);
+    assert_eq!(
+        asking(None, "n", &Value::Null),
+        r#"{"jsonrpc":"2.0","method":"n"}"#
+    );
     assert_eq!(
         answer(Some(&Id::Text("i".into())), Ok(&Value::Null)),
         r#"{"jsonrpc":"2.0","id":"i","result":null}"#

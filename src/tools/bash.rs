@@ -1,0 +1,267 @@
+//! `bash`: a command, in its box or, when asked for and allowed, outside of it.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::read::state;
+use super::{Outcome, OutputSink, Prepared, Tool, ToolContext, ToolFailure, args};
+use crate::exec::run::{Ended, Places, Ran, run};
+use crate::ids::CallId;
+use crate::permission::{Action, BoxKind, Command, Grant, Purpose, Request};
+use crate::rt::CancellationToken;
+use crate::store::item::CallStatus;
+
+/// Seconds without a timeout said, and at most (loop.json `budgets.cli`).
+const TIMEOUT: usize = 120;
+const MAX_TIMEOUT: usize = 600;
+/// Bytes of a command. More is refused: write it to a file.
+const MAX_COMMAND: usize = 64 * 1024;
+
+pub(super) struct Bash;
+
+#[derive(Debug)]
+struct Wanted {
+    timeout: Duration,
+}
+
+impl Tool for Bash {
+    fn name(&self) -> &'static str {
+        "bash"
+    }
+
+    fn prepare(&self, args: &Value, context: &ToolContext) -> Result<Prepared, ToolFailure> {
+        let text = args::text(args, "command")?;
+        if text.trim().is_empty() {
+            return Err(ToolFailure("command is empty".to_owned()));
+        }
+        if text.len() > MAX_COMMAND {
+            return Err(ToolFailure(format!(
+                "command is {} bytes; at most {MAX_COMMAND}: write a script with write and run that",
+                text.len()
+            )));
+        }
+        if text.contains('\0') {
+            return Err(ToolFailure("a command cannot hold a NUL".to_owned()));
+        }
+        let seconds = args::number(args, "timeout", 1)?
+            .unwrap_or(TIMEOUT)
+            .min(MAX_TIMEOUT);
+        let timeout = Duration::from_secs(seconds as u64);
+        let open = if args::flag(args, "open")? {
+            Some(args::maybe_text(args, "why")?.unwrap_or_default())
+        } else {
+            None
+        };
+        Ok(Prepared {
+            title: crate::text::cut::one_line(&text, 200),
+            locations: Vec::new(),
+            request: Request {
+                tool: self.name().to_owned(),
+                action: Action::Execute(Command {
+                    text,
+                    timeout,
+                    purpose: Purpose::Tool,
+                    open,
+                }),
+                cwd: context.cwd.clone(),
+            },
+            state: Box::new(Wanted { timeout }),
+        })
+    }
+
+    fn run<'a>(
+        &'a self,
+        call: &'a CallId,
+        prepared: Prepared,
+        grant: Grant,
+        context: &'a ToolContext,
+        output: &'a dyn OutputSink,
+        stop: CancellationToken,
+    ) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            let Ok(wanted) = state::<Wanted>(prepared.state) else {
+                return Outcome::failed("the call was not prepared by this tool");
+            };
+            let kind = grant.launch().map_or(BoxKind::Open, |l| l.fence.kind);
+            let places = Places {
+                spill: context.spill.join(format!("{call}.out")),
+                scratch: context.spill.join("tmp"),
+            };
+            match run(grant, &places, &|chunk| output.text(chunk), &stop).await {
+                Ok(ran) => told(&ran, kind, wanted.timeout),
+                Err(error) => Outcome::failed(format!("The command could not be started: {error}")),
+            }
+        })
+    }
+}
+
+fn told(ran: &Ran, kind: BoxKind, timeout: Duration) -> Outcome {
+    let mut text = plain(&ran.output.text);
+    text.truncate(text.trim_end().len());
+    let (end, status, exit) = match ran.ended {
+        Ended::Exit(0) => (None, CallStatus::Ok, Some(0)),
+        Ended::Exit(code) => (
+            Some(format!("[exit {code}]")),
+            CallStatus::Failed,
+            Some(code),
+        ),
+        Ended::Signal(signal) => (
+            Some(format!("[ended by signal {signal}]")),
+            CallStatus::Failed,
+            Some(128 + signal),
+        ),
+        Ended::Timeout => (
+            Some(format!(
+                "[ran longer than {} s and was ended; {} ended]",
+                timeout.as_secs(),
+                crate::text::words::plural(ran.killed as u64, "process", "processes")
+            )),
+            CallStatus::Failed,
+            None,
+        ),
+        Ended::Stopped => (Some("[stopped]".to_owned()), CallStatus::Cancelled, None),
+    };
+    let fenced = status == CallStatus::Failed && kind != BoxKind::Open;
+    if let Some(wall) = fenced.then(|| wall(&text)).flatten() {
+        push(
+            &mut text,
+            &format!(
+                "[{wall} If that is why it failed and it is needed, call again with open: true and say why.]"
+            ),
+        );
+    }
+    if let Some(end) = end {
+        push(&mut text, &end);
+    }
+    if text.is_empty() {
+        text.push_str("[no output]");
+    }
+    Outcome {
+        status,
+        exit,
+        bytes: ran.output.bytes,
+        spill: ran.output.spill.as_ref().map(|p| p.display().to_string()),
+        ..Outcome::ok(text)
+    }
+}
+
+fn push(text: &mut String, line: &str) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(line);
+}
+
+/// What a boxed command ran into, when its output says so.
+fn wall(text: &str) -> Option<&'static str> {
+    let lower = crate::text::cut::suffix(text, 16 * 1024).to_lowercase();
+    let says = |signs: &[&str]| signs.iter().any(|sign| lower.contains(sign));
+    if says(&["read-only file system", "os error 30", "erofs"]) {
+        Some("The box let it write only in the project and in /tmp.")
+    } else if says(&[
+        "could not resolve host",
+        "temporary failure in name resolution",
+        "name or service not known",
+        "network is unreachable",
+        "enetunreach",
+        "eai_again",
+        "getaddrinfo",
+        "failed to lookup address",
+        "couldn't connect to server",
+        "could not connect to",
+    ]) {
+        Some("The box has no network.")
+    } else if says(&[
+        "docker daemon",
+        "docker.sock",
+        "dbus",
+        "operation not permitted",
+    ]) {
+        Some("The box keeps services of this computer out of reach.")
+    } else {
+        None
+    }
+}
+
+/// Text as a model reads it: terminal sequences dropped, lines that were drawn over folded to how
+/// they looked last.
+fn plain(text: &str) -> String {
+    let mut made = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => skip(&mut chars),
+            '\r' if chars.peek() != Some(&'\n') => {
+                // Drawn over: what stood in this line goes, unless nothing follows.
+                if chars.peek().is_some() {
+                    let keep = made.rfind('\n').map_or(0, |at| at + 1);
+                    made.truncate(keep);
+                }
+            }
+            '\n' | '\t' => made.push(c),
+            '\u{8}' => {
+                if !made.ends_with('\n') {
+                    made.pop();
+                }
+            }
+            c if c.is_control() => {}
+            c => made.push(c),
+        }
+    }
+    made
+}
+
+fn skip(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    match chars.next() {
+        Some('[') => {
+            while let Some(c) = chars.next() {
+                if ('@'..='~').contains(&c) {
+                    break;
+                }
+            }
+        }
+        Some(']' | 'P' | '_' | '^' | 'X') => {
+            while let Some(c) = chars.next() {
+                if c == '\u{7}' {
+                    break;
+                }
+                if c == '\u{1b}' {
+                    chars.next();
+                    break;
+                }
+            }
+        }
+        Some('(' | ')' | '*' | '+' | '#' | '%') => {
+            chars.next();
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminal_sequences_do_not_reach_the_model() {
+        for (text, read) in [
+            ("\u{1b}[31mred\u{1b}[0m", "red"),
+            ("10%\r50%\r100%\n", "100%\n"),
+            ("dos\r\n", "dos\n"),
+            ("\u{1b}]0;title\u{7}a\u{1b}]8;;x\u{1b}\\b", "ab"),
+            ("ab\u{8}c", "ac"),
+            ("bell\u{7}", "bell"),
+        ] {
+            assert_eq!(plain(text), read);
+        }
+    }
+
+    #[test]
+    fn a_wall_is_recognised() {
+        assert!(wall("touch: cannot touch '/etc/x': Read-only file system").is_some());
+        assert!(wall("curl: (6) Could not resolve host: a.example").is_some());
+        assert!(wall("assertion failed").is_none());
+    }
+}
