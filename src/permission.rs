@@ -204,8 +204,12 @@ pub struct Pending {
 
 impl Pending {
     /// The person said yes to exactly this. A rule is made where the scope is wider than once.
-    pub fn allowed(self, _scope: Scope) -> (Grant, Option<Rule>) {
-        todo!()
+    pub fn allowed(self, scope: Scope) -> (Grant, Option<Rule>) {
+        let rule = (scope != Scope::Once).then(|| Rule {
+            id: crate::ids::random_hex(8),
+            data: serde_json::json!({ "command": self.body.command }),
+        });
+        (self.grant, rule)
     }
 }
 
@@ -273,7 +277,20 @@ impl Engine {
 /// What tests of other modules need: a grant without a judgement.
 #[cfg(any(test, feature = "testing"))]
 pub mod testing {
-    use super::{Grant, Request};
+    use super::{Grant, Pending, Request};
+    use crate::store::item::AskBody;
+
+    /// A judgement that asks, with this question, about a request.
+    pub fn pending_for(request: Request, body: AskBody) -> Pending {
+        let grant = grant_for(request);
+        Pending {
+            body: AskBody {
+                digest: grant.digest().clone(),
+                ..body
+            },
+            grant,
+        }
+    }
 
     /// A grant to start exactly this, as if a person had said yes to it once.
     pub fn grant_to_launch(launch: super::Launch) -> Grant {

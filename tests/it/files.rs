@@ -82,8 +82,8 @@ impl Project {
 async fn read_shows_lines_with_numbers_and_the_hash() {
     let project = Project::new();
     project.file("a.txt", "one\ntwo\nthree\n");
-    insta::assert_snapshot!(project.said("read", json!({ "path": "a.txt", "offset": 2, "limit": 1 })).await, @r"
-    [a.txt, lines 2 to 2 of 3, 4ab6b4e1b1b0]
+    insta::assert_snapshot!(project.said("read", json!({ "path": "a.txt", "offset": 2, "limit": 1 })).await, @"
+    [a.txt, lines 2 to 2 of 3, b6285c57e879]
     2	two
     ");
     project.file("empty", "");
@@ -98,7 +98,14 @@ async fn read_shows_lines_with_numbers_and_the_hash() {
             project.said("read", json!({ "path": "a.txt", "offset": 9 })).await,
         ]
         .join("\n"),
-        @r""
+        @"
+    [empty is empty, e3b0c44298fc]
+    P/bin is not text (2 bytes)
+    No such file or directory: P/none
+    path is missing
+    offset must be a whole number, 1 or more
+    [a.txt has 3 lines, b6285c57e879; there is no line 9]
+    "
     );
 }
 
@@ -201,7 +208,13 @@ async fn writing_makes_folders_and_refuses_what_is_unchanged() {
         .call("write", json!({ "path": "a/b/c.txt", "content": "x\n" }))
         .await;
     assert_eq!(made.status, CallStatus::Ok, "{}", made.text);
-    insta::assert_snapshot!(made.text, @r"");
+    insta::assert_snapshot!(made.text, @"
+    Made a/b/c.txt, 2 bytes.
+    --- a/b/c.txt
+    +++ a/b/c.txt
+    @@ -0,0 +1 @@
+    +x
+    ");
     let same = project.said("write", json!({ "path": "a/b/c.txt", "content": "x\n" })).await;
     assert!(same.contains("nothing to change"), "{same}");
 }
@@ -226,7 +239,31 @@ async fn looking_around_leaves_out_what_is_ignored_and_what_is_secret() {
     ]
     .join("\n===\n")
     .replace(&cwd, "P");
-    insta::assert_snapshot!(said, @r"");
+    insta::assert_snapshot!(said, @"
+    src/
+      lib.rs  26 bytes
+      main.rs  23 bytes
+    .env  9 bytes
+    .gitignore  7 bytes
+    ===
+    src/lib.rs
+    src/main.rs
+    ===
+    src/lib.rs:1:pub fn needle() {
+    src/lib.rs-2-    1
+    src/main.rs-1-fn main() {}
+    src/main.rs:2:// needle
+    [1 file not looked into: too long, or read only when asked for by name]
+    ===
+    src/lib.rs:1:pub fn needle() {
+    ===
+    the expression cannot be read: regex parse error:
+        (?:()
+        ^
+    error: unclosed group
+    ===
+    No such file or directory: P/none
+    ");
 }
 
 #[tokio::test]

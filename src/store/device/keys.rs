@@ -149,4 +149,63 @@ impl Store {
             .write(Durability::Disk, move |t| put(t, &row))
             .await
     }
+
+    /// Takes a key for work that begins now, with `outcome` until it has another. Answers what
+    /// the key is known for already, and then changes nothing.
+    ///
+    /// # Errors
+    /// When it cannot be saved.
+    pub async fn take_key(&self, row: KeyRow) -> Result<Option<KeyRow>, StoreError> {
+        self.db()
+            .write(Durability::Disk, move |t| {
+                let known = t
+                    .query_row(
+                        "select digest, outcome, until from keys where scope = ?1 and key = ?2",
+                        [&row.scope, &row.key],
+                        |r| {
+                            Ok(KeyRow {
+                                scope: row.scope.clone(),
+                                key: row.key.clone(),
+                                digest: Digest::read(r.get::<_, String>(0)?),
+                                outcome: r.get(1)?,
+                                until: r.get(2)?,
+                            })
+                        },
+                    )
+                    .optional()?;
+                if known.is_none() {
+                    put(t, &row)?;
+                }
+                Ok(known)
+            })
+            .await
+    }
+
+    /// Records what came of a key's work; none: the work was refused, and the key is free again.
+    ///
+    /// # Errors
+    /// When it cannot be saved.
+    pub async fn end_key(
+        &self,
+        scope: &str,
+        key: &str,
+        outcome: Option<String>,
+    ) -> Result<(), StoreError> {
+        let (scope, key) = (scope.to_owned(), key.to_owned());
+        self.db()
+            .write(Durability::Disk, move |t| {
+                match outcome {
+                    Some(outcome) => t.execute(
+                        "update keys set outcome = ?3 where scope = ?1 and key = ?2",
+                        params![scope, key, outcome],
+                    )?,
+                    None => t.execute(
+                        "delete from keys where scope = ?1 and key = ?2",
+                        params![scope, key],
+                    )?,
+                };
+                Ok(())
+            })
+            .await
+    }
 }
