@@ -4,12 +4,15 @@ mod answers;
 mod args;
 mod ask;
 mod chats;
+mod daemon;
 mod failure;
 mod help;
 mod limits;
 mod link;
+mod logs;
 mod monitor;
 mod out;
+mod rules;
 mod status;
 mod terminal;
 mod usage;
@@ -90,6 +93,10 @@ fn dispatch(args: Args, out: Out) -> Ending {
         Command::Answer(args) => answers::answer(out, &paths()?, &args),
         Command::Link(args) => link::run(out, &paths()?, &args),
         Command::Unlink => link::unlink(out, &paths()?),
+        Command::Daemon => daemon::run(out, &paths()?),
+        Command::Acp => daemon::acp(&paths()?),
+        Command::Rules { action } => rules::run(out, &paths()?, action),
+        Command::Allow { pending } => rules::allow(out, &paths()?, pending),
         Command::Sessions { n } => chats::sessions(out, &paths()?, n),
         Command::Log { n } => chats::log(out, &paths()?, n),
         Command::Monitor(args) => monitor::run(out, &paths()?, &args),
