@@ -251,7 +251,7 @@ impl Connection {
     pub(crate) async fn session(&self, id: &SessionId) -> Result<Arc<dyn OneSession>, RpcError> {
         let session = self.device.sessions.get(id, &self.origin).await;
         let session = session.map_err(|error| error::session(&error))?;
-        if session.scheduled().await.is_some() {
+        if session.scheduled().is_some() {
             self.limits.scheduled()?;
         }
         Ok(session)

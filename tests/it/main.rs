@@ -1,5 +1,6 @@
 //! One binary for all integration tests: real sockets, processes and files, hermetic folders.
 
+mod acp;
 mod cli;
 mod conformance;
 mod deps;

@@ -46,7 +46,7 @@ pub(super) async fn status(asked: Asked, params: Value) -> Result<Value, RpcErro
     Ok(json!({
         "status": words(summary.progress.as_ref()),
         "progress": summary.progress, "running": summary.running,
-        "jobs": [], "mode": mode_name(summary.mode), "model": summary.model,
+        "jobs": [], "mode": mode_name(summary.mode), "model": summary.model, "level": session.level(),
         "title": summary.title, "asks": asks, "turn": summary.turn, "seq": summary.head,
         "limits": limits, "now": clock::now_ms(),
     }))
@@ -126,7 +126,7 @@ pub(super) async fn sync(asked: Asked, params: Value) -> Result<Value, RpcError>
     let connection = &asked.connection;
     let cursor = page.as_ref().map(|page| page.cursor.clone());
     let list = connection.device.sessions.list(&connection.origin, None, cursor, limit).await;
-    let (list, more) = list.map_err(|error| error::session(&error))?;
+    let (list, more) = list.map_err(error::page)?;
     let newest = list.first().map_or(since, |summary| summary.updated);
     let head = page.map_or(newest, |page| page.head);
     let changed: Vec<&Summary> = list.iter().take_while(|s| s.updated >= since).collect();

@@ -361,6 +361,7 @@ impl Driver {
     ) -> Result<(), StoreError> {
         let ms = words::ms(began.elapsed());
         let outcome = outcome.unwrap_or_else(|| Outcome {
+            plan: None,
             status: CallStatus::Failed,
             text: words::BROKE.to_owned(),
             diff: None,
