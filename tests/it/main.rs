@@ -6,6 +6,7 @@ mod conformance;
 mod deps;
 mod exec;
 mod files;
+mod hub;
 mod layers;
 mod schema;
 mod spec;
