@@ -15,5 +15,7 @@ mod exec;
 mod files;
 mod hub;
 mod layers;
+mod link;
 mod schema;
 mod spec;
+mod turn;
