@@ -333,10 +333,22 @@ mod tests {
         Keys::new(Arc::new(MemoryKeys::default()), &Tasks::new())
     }
 
-    async fn ask(keys: &Keys, key: &str, params: Value, count: &Arc<AtomicU32>) -> Result<Value, RpcError> {
+    async fn ask(
+        keys: &Keys,
+        key: &str,
+        params: Value,
+        count: &Arc<AtomicU32>,
+    ) -> Result<Value, RpcError> {
         let count = count.clone();
         let work = async move { Did::Done(json!(count.fetch_add(1, Ordering::SeqCst))) };
-        keys.once(scope("g"), key.to_owned(), &params, Again::Redo, work.boxed()).await
+        keys.once(
+            scope("g"),
+            key.to_owned(),
+            &params,
+            Again::Redo,
+            work.boxed(),
+        )
+        .await
     }
 
     #[tokio::test]
@@ -344,11 +356,15 @@ mod tests {
         let (keys, count) = (keys(), Arc::default());
         let first = ask(&keys, "k", json!({ "a": 1 }), &count).await;
         assert_eq!(first, ask(&keys, "k", json!({ "a": 1 }), &count).await);
-        let other = ask(&keys, "k", json!({ "a": 2 }), &count).await.unwrap_err();
+        let other = ask(&keys, "k", json!({ "a": 2 }), &count)
+            .await
+            .unwrap_err();
         assert_eq!(other.code, RpcError::INVALID_PARAMS);
         assert_eq!(count.load(Ordering::SeqCst), 1);
         let work = async { Did::Done(json!("another grant's")) }.boxed();
-        let theirs = keys.once(scope("h"), "k".to_owned(), &json!(3), Again::Redo, work).await;
+        let theirs = keys
+            .once(scope("h"), "k".to_owned(), &json!(3), Again::Redo, work)
+            .await;
         assert_eq!(theirs, Ok(json!("another grant's")));
     }
 
@@ -370,13 +386,18 @@ mod tests {
             let keys = keys.clone();
             async move {
                 let work = async { did }.boxed();
-                keys.once(scope("g"), "k".to_owned(), &json!(1), Again::Redo, work).await
+                keys.once(scope("g"), "k".to_owned(), &json!(1), Again::Redo, work)
+                    .await
             }
         };
         let no = RpcError::internal("no");
         assert!(run(Did::Refused(no.clone())).await.is_err());
         assert!(run(Did::Failed(no.clone())).await.is_err());
-        assert_eq!(run(Did::Done(json!(1))).await, Err(no), "the failure was recorded");
+        assert_eq!(
+            run(Did::Done(json!(1))).await,
+            Err(no),
+            "the failure was recorded"
+        );
     }
 
     #[tokio::test]
@@ -389,10 +410,20 @@ mod tests {
         let interrupted = RpcError::internal("interrupted");
         let said = Again::Say(interrupted.clone());
         let work = async { Did::Done(json!(2)) };
-        let answer = keys.once(scope("g"), "k".to_owned(), &json!(1), said, work.boxed()).await;
+        let answer = keys
+            .once(scope("g"), "k".to_owned(), &json!(1), said, work.boxed())
+            .await;
         assert_eq!(answer, Err(interrupted));
         let work = async { Did::Done(json!(2)) };
-        let answer = keys.once(scope("g"), "k".to_owned(), &json!(1), Again::Redo, work.boxed()).await;
+        let answer = keys
+            .once(
+                scope("g"),
+                "k".to_owned(),
+                &json!(1),
+                Again::Redo,
+                work.boxed(),
+            )
+            .await;
         assert_eq!(answer, Ok(json!(2)));
     }
 }

@@ -111,7 +111,9 @@ pub(crate) fn cancel(connection: &Arc<Connection>, params: &Value) {
             Err(_) => None,
         };
         let turn = match &session {
-            Some(session) => Some(session.summary().await).filter(|s| s.running).map(|s| s.turn),
+            Some(session) => Some(session.summary().await)
+                .filter(|s| s.running)
+                .map(|s| s.turn),
             None => None,
         };
         found.cancel();
@@ -150,8 +152,8 @@ async fn run(place: Place, params: Value) -> Result<Value, RpcError> {
     let scheduled = session.scheduled().await;
     // The key of a scheduled run's own prompt is the run. With another key a person goes on in
     // the run's session.
-    let of_run = scheduled
-        .filter(|scheduled| meta.key.as_ref().is_none_or(|key| *key == scheduled.run));
+    let of_run =
+        scheduled.filter(|scheduled| meta.key.as_ref().is_none_or(|key| *key == scheduled.run));
     room(connection, &place.session).await?;
     let source = match (&of_run, meta.machine) {
         (Some(_), _) => Source::Scheduled,
@@ -160,14 +162,16 @@ async fn run(place: Place, params: Value) -> Result<Value, RpcError> {
     };
     let key = match &of_run {
         Some(scheduled) => format!("run:{}", scheduled.run),
-        None => meta.key.unwrap_or_else(|| format!("{}{}", connection.own, random_hex(8))),
+        None => meta
+            .key
+            .unwrap_or_else(|| format!("{}{}", connection.own, random_hex(8))),
     };
     for cancel in &place.before {
         cancel.cancelled().await;
     }
-    let run = of_run.as_ref().map(|scheduled| {
-        json!({ "schedule": scheduled.schedule, "run": scheduled.run })
-    });
+    let run = of_run
+        .as_ref()
+        .map(|scheduled| json!({ "schedule": scheduled.schedule, "run": scheduled.run }));
     let prompt = Prompt {
         key,
         source,
@@ -178,7 +182,10 @@ async fn run(place: Place, params: Value) -> Result<Value, RpcError> {
     let answer = answer(&*session, done, &place.cancelled, of_run.as_ref()).await;
     // What happened in the turn is heard before its end.
     let head = session.summary().await.head;
-    connection.streams.passed(&place.session, head, BEHIND).await;
+    connection
+        .streams
+        .passed(&place.session, head, BEHIND)
+        .await;
     answer
 }
 

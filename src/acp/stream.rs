@@ -137,7 +137,11 @@ impl Streams {
     /// Waits until everything up to an item has been sent, where its session is streamed at all;
     /// gives up when nothing moved for `patience`.
     pub(crate) async fn passed(&self, session: &SessionId, seq: Seq, patience: Duration) {
-        let pump = self.pumps.lock().get(session).map(|p| (p.sent.clone(), p.stop.clone()));
+        let pump = self
+            .pumps
+            .lock()
+            .get(session)
+            .map(|p| (p.sent.clone(), p.stop.clone()));
         let Some((mut sent, stop)) = pump else { return };
         let moving = async {
             while sent.borrow_and_update().seq < seq {
@@ -169,7 +173,9 @@ impl Flow {
         while let Some(first) = journal.next().await {
             let mut next = Some(first);
             while let Some(event) = next.take() {
-                let Ok(turn) = turns.acquire().await else { return };
+                let Ok(turn) = turns.acquire().await else {
+                    return;
+                };
                 if *self.hold.borrow() {
                     drop(turn);
                     next = Some(event);

@@ -111,7 +111,10 @@ async fn protected_names_stay_as_they_are_in_a_box() {
         )
         .await;
     assert!(!ran.output.text.contains("wrote"), "{}", ran.output.text);
-    assert_eq!(std::fs::read_to_string(root.join(".git/config")).unwrap(), "[core]\n");
+    assert_eq!(
+        std::fs::read_to_string(root.join(".git/config")).unwrap(),
+        "[core]\n"
+    );
     assert!(root.join(".git/index").exists());
     assert!(root.join(".git/hooks").is_dir());
 }
@@ -165,7 +168,11 @@ async fn a_timeout_ends_the_whole_group_after_a_grace() {
             ))
             .await;
         assert_eq!(ran.ended, Ended::Timeout);
-        assert!(ran.output.text.contains("told"), "{kind:?}: {}", ran.output.text);
+        assert!(
+            ran.output.text.contains("told"),
+            "{kind:?}: {}",
+            ran.output.text
+        );
         assert!(!alive(&format!("9872.{mark}")));
         assert!(ran.time < Duration::from_secs(5), "{:?}", ran.time);
     }
@@ -177,7 +184,9 @@ async fn stop_ends_a_command_that_does_not_listen() {
     let stop = CancellationToken::new();
     let told = stop.clone();
     let mark = format!("{}8", std::process::id());
-    let text = format!("trap '' TERM; echo begun; while :; do sleep 0.2 9873.{mark} 2>/dev/null || sleep 0.1; done");
+    let text = format!(
+        "trap '' TERM; echo begun; while :; do sleep 0.2 9873.{mark} 2>/dev/null || sleep 0.1; done"
+    );
     let running = bench.stopped_by(&text, &stop);
     let stopper = async move {
         lembas::clock::sleep(Duration::from_millis(500)).await;
@@ -234,7 +243,11 @@ async fn a_watch_hash_is_over_the_status_and_every_byte() {
     let zeros = vec![b'x'; 3 * 1024 * 1024];
     for (text, exit, bytes) in [
         ("printf 'a\\nb'", 0, b"a\nb".to_vec()),
-        ("printf '\\377\\376\\0x'; printf err >&2; exit 3", 3, b"\xff\xfe\0xerr".to_vec()),
+        (
+            "printf '\\377\\376\\0x'; printf err >&2; exit 3",
+            3,
+            b"\xff\xfe\0xerr".to_vec(),
+        ),
         ("true", 0, Vec::new()),
         ("echo a; kill -9 $$", 137, b"a\n".to_vec()),
         ("head -c 3145728 /dev/zero | tr '\\0' x", 0, zeros.clone()),
