@@ -33,7 +33,11 @@ impl Rule {
         let named = ["covers", "words", "command"]
             .iter()
             .find_map(|key| self.data.get(*key).and_then(Value::as_str));
-        escape::visible_line(named.map_or_else(|| self.data.to_string(), str::to_owned).as_str())
+        escape::visible_line(
+            named
+                .map_or_else(|| self.data.to_string(), str::to_owned)
+                .as_str(),
+        )
     }
 
     fn whom(&self) -> &'static str {
@@ -117,7 +121,10 @@ fn remove(out: Out, paths: &Paths, id: &str) -> Ending {
     if out.json {
         out.object(&json!({ "ok": true, "state": "removed", "id": id }));
     } else {
-        out.verb("Removed", format!("{}; it asks again from now on", cut::prefix(id, 6)));
+        out.verb(
+            "Removed",
+            format!("{}; it asks again from now on", cut::prefix(id, 6)),
+        );
     }
     Ok(Exit::Well)
 }
@@ -153,12 +160,18 @@ fn pending(out: Out, paths: &Paths) -> Ending {
         for line in escape::visible(&one.command).lines() {
             out.line(format!("    {line}"));
         }
-        out.line(format!("  It would ask: {}", escape::visible_line(&one.reason)));
+        out.line(format!(
+            "  It would ask: {}",
+            escape::visible_line(&one.reason)
+        ));
         if let Some(covers) = &one.covers {
             out.line(format!("  A yes covers: {}", escape::visible_line(covers)));
         }
         if let Some(widest) = &one.widest {
-            out.line(format!("  This also covers: {}", escape::visible_line(widest)));
+            out.line(format!(
+                "  This also covers: {}",
+                escape::visible_line(widest)
+            ));
         }
         out.line(format!("  lembas allow --pending {}", one.number));
     }

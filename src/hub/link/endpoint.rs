@@ -89,11 +89,15 @@ async fn admit(
         ));
     }
     if boot.is_empty() || boot.len() > 128 {
-        return Err(Box::new(ApiError::bad("Lembas-Boot is missing.").into_response()));
+        return Err(Box::new(
+            ApiError::bad("Lembas-Boot is missing.").into_response(),
+        ));
     }
     let take = !text(headers, ws::HEADER_TAKE).is_empty();
     let why = place(shared, &device, &boot, take).await?;
-    let link = shared.links.take(&device, &account, &boot, address.clone(), why);
+    let link = shared
+        .links
+        .take(&device, &account, &boot, address.clone(), why);
     if why == "taken" {
         told_taken(shared, &account, &device, &address).await;
     }
@@ -124,10 +128,15 @@ fn protocol(headers: &HeaderMap) -> Result<(), Refusal> {
         Some(n) => format!(
             "This instance speaks link protocol {PROTOCOL} and this computer {n}: update lembas on this computer."
         ),
-        None => format!("This is a link of protocol {PROTOCOL}: dial it with {}.", ws::SUBPROTOCOL),
+        None => format!(
+            "This is a link of protocol {PROTOCOL}: dial it with {}.",
+            ws::SUBPROTOCOL
+        ),
     };
     let body = json!({ "product": "llembas", "protocol": PROTOCOL, "text": text });
-    Err(Box::new((StatusCode::UPGRADE_REQUIRED, Json(body)).into_response()))
+    Err(Box::new(
+        (StatusCode::UPGRADE_REQUIRED, Json(body)).into_response(),
+    ))
 }
 
 async fn token(shared: &Shared, headers: &HeaderMap) -> Result<(String, String, bool), Refusal> {
@@ -263,7 +272,9 @@ impl ws::Message for Message {
     fn ended(error: Self::Error) -> Result<Option<Incoming>, String> {
         let text = {
             let error: &dyn std::error::Error = &error;
-            error.source().map_or_else(|| error.to_string(), ToString::to_string)
+            error
+                .source()
+                .map_or_else(|| error.to_string(), ToString::to_string)
         };
         let is = |part: &str| text.to_lowercase().contains(part);
         if is("too long") || is("too large") {

@@ -48,7 +48,9 @@ pub(super) enum Heard {
     Update(Value),
     Event(Value),
     /// Follow a session from where the store ends.
-    Follow { session: String },
+    Follow {
+        session: String,
+    },
 }
 
 pub(super) struct Intake {
@@ -164,13 +166,15 @@ impl Intake {
                 continue;
             };
             if session.as_ref() != Some(&of) {
-                self.store(session.take(), std::mem::take(&mut puts)).await?;
+                self.store(session.take(), std::mem::take(&mut puts))
+                    .await?;
                 session = Some(of.clone());
             }
             match what {
                 What::Item(put) => puts.push(put),
                 What::Phase(phase) => {
-                    self.store(session.clone(), std::mem::take(&mut puts)).await?;
+                    self.store(session.clone(), std::mem::take(&mut puts))
+                        .await?;
                     self.phase(&of, phase).await?;
                 }
             }
@@ -268,7 +272,10 @@ impl Intake {
         }
         self.tell_items(&id, items).await?;
         if gap && let Some(held) = self.chats.get_mut(&session) {
-            tracing::warn!(device = self.link.inner.device, "text is missing: it is asked for again");
+            tracing::warn!(
+                device = self.link.inner.device,
+                "text is missing: it is asked for again"
+            );
             let at = held.followed.map_or_else(instant, |f| f + FOLLOW);
             held.follow_due.get_or_insert(at);
         }
@@ -302,7 +309,10 @@ impl Intake {
                 items.insert(put.seq);
                 if took == Took::New {
                     let key = data.get("key").and_then(Value::as_str).unwrap_or_default();
-                    shared.store.prompt_taken(id.clone(), key.to_owned()).await?;
+                    shared
+                        .store
+                        .prompt_taken(id.clone(), key.to_owned())
+                        .await?;
                     shared
                         .store
                         .chat_progress(id.clone(), None, Some(true), false)
@@ -437,7 +447,10 @@ impl Intake {
 
     async fn phase(&mut self, session: &str, phase: Value) -> Result<(), StoreError> {
         let id = self.held(session).await?.id.to_string();
-        let name = phase.get("phase").and_then(Value::as_str).unwrap_or_default();
+        let name = phase
+            .get("phase")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let ended = matches!(name, "stopped" | "failed");
         if let Some(words) = notices::phase_words(&phase) {
             *self.link.inner.words.lock() = Some(words);
@@ -481,7 +494,9 @@ impl Intake {
 
     fn emit(&self, kind: &'static str, key: String, data: Value) {
         let to = Audience::Account(self.link.inner.account.clone());
-        self.shared.events.emit(to, Event::json(kind, Some(key), data));
+        self.shared
+            .events
+            .emit(to, Event::json(kind, Some(key), data));
     }
 
     /// Shows and says what is due.
@@ -517,7 +532,8 @@ impl Intake {
                     out.due = None;
                     out.told = Some(now);
                     let html = item::tail(&out.tail, TAIL_LINES);
-                    let data = json!({ "chat": &*held.id, "seq": out.card, "html": html, "at": out.at });
+                    let data =
+                        json!({ "chat": &*held.id, "seq": out.card, "html": html, "at": out.at });
                     let to = Audience::Account(self.link.inner.account.clone());
                     let key = Some(format!("out:{}:{}", held.id, out.card));
                     self.shared.events.emit(to, Event::json("out", key, data));
@@ -611,6 +627,10 @@ async fn follow(shared: &Shared, link: &Link, peer: &Peer, session: &str, from: 
         let _kept = shared.store.close_chat(chat.id.clone(), why).await;
         notices::tell_chat(shared, &chat.id).await;
     } else {
-        tracing::warn!(device = link.inner.device, code = error.code, "a session could not be followed");
+        tracing::warn!(
+            device = link.inner.device,
+            code = error.code,
+            "a session could not be followed"
+        );
     }
 }
