@@ -101,7 +101,12 @@ impl Stream {
         let blocks = markdown::parse(tail, false);
         self.shown.truncate(self.fixed);
         let from = self.fixed_to;
-        let last = blocks.len().saturating_sub(1);
+        let mut last = blocks.len().saturating_sub(1);
+        // A block whose first line is not whole may yet turn out to belong to the one before it.
+        let whole = |b: &markdown::Block| tail.get(b.start..).is_some_and(|t| t.contains('\n'));
+        if last > 0 && !blocks.get(last).is_some_and(whole) {
+            last -= 1;
+        }
         for (n, block) in blocks.into_iter().enumerate() {
             if n == last {
                 self.fixed_to = from + block.start;
