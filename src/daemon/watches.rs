@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::agent::origin_text;
 use crate::clock;
 use crate::config::{Live, Mode};
-use crate::exec::monitor::{self, WatchError};
+use crate::exec::{MonitorError, monitor};
 use crate::ids::SessionId;
 use crate::permission::{
     Action, Attended, Command, Context, Grant, Judge, Origin, Pending, Purpose, Request, Rule,
@@ -34,7 +34,6 @@ pub struct Watches {
     judge: Arc<dyn Judge>,
     store: Store,
     live: Live,
-    scratch: PathBuf,
     refused: Arc<Mutex<Refused>>,
 }
 
@@ -78,12 +77,15 @@ pub enum AllowError {
 }
 
 impl Watches {
-    pub fn new(judge: Arc<dyn Judge>, store: Store, live: Live, scratch: PathBuf) -> Self {
+    pub(super) fn new(
+        judge: Arc<dyn Judge>,
+        store: Store,
+        live: Live,
+    ) -> Self {
         Self {
             judge,
             store,
             live,
-            scratch,
             refused: Arc::default(),
         }
     }
@@ -127,12 +129,12 @@ impl Watches {
 
     async fn run(self, check: Check) -> Result<Seen, Unseen> {
         let grant = self.judge(&check).await?;
-        let seen = monitor::watch(grant, &self.scratch, &check.stop).await;
+        let seen = monitor(grant, check.stop.clone()).await;
         let seen = seen.map_err(|error| match error {
-            WatchError::Spawn(_) | WatchError::Keep(_) => Unseen::Spawn(error.to_string()),
-            WatchError::Timeout { .. } => Unseen::Timeout,
-            WatchError::Background => Unseen::Background,
-            WatchError::Interrupted => Unseen::Stopped,
+            MonitorError::Spawn(why) => Unseen::Spawn(why.to_string()),
+            MonitorError::Timeout(_) => Unseen::Timeout,
+            MonitorError::Background => Unseen::Background,
+            MonitorError::Interrupted => Unseen::Stopped,
         })?;
         Ok(Seen {
             hash: seen.hash,

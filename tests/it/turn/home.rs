@@ -85,7 +85,6 @@ impl Home {
             Arc::new(Fake("look", self.world.clone())),
         ];
         let setup = Setup {
-            own: Vec::new(),
             store: self.store().await,
             config: self.config.clone(),
             tools: Arc::new(Tools::of(tools)),
@@ -433,6 +432,7 @@ impl Tool for Fake {
                 exit: Some(0),
                 bytes: 0,
                 spill: None,
+                plan: None,
             }
         })
     }
