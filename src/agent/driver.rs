@@ -77,7 +77,7 @@ pub struct Driver {
     doing: Doing,
     answers: mpsc::Receiver<AnswerCmd>,
     stop: StopSignal,
-    tasks: Tasks,
+    tools: Tasks,
     permits: HashMap<AskId, OwnedSemaphorePermit>,
     understood: HashMap<CallId, Understood>,
     /// Every call of the step was judged once, and the asks there was a place for are made.
@@ -96,7 +96,8 @@ pub struct Parts {
     pub doing: Doing,
     pub answers: mpsc::Receiver<AnswerCmd>,
     pub stop: StopSignal,
-    pub tasks: Tasks,
+    /// Of this turn alone: what its tools run as.
+    pub tools: Tasks,
 }
 
 impl Driver {
@@ -111,7 +112,7 @@ impl Driver {
             doing: parts.doing,
             answers: parts.answers,
             stop: parts.stop,
-            tasks: parts.tasks,
+            tools: parts.tools,
             permits: HashMap::new(),
             understood: HashMap::new(),
             surveyed: false,

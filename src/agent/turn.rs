@@ -19,10 +19,15 @@ pub const FRUITLESS: u32 = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Ask the model. `left`: so many further requests may follow in this turn.
-    Sample { left: u32 },
+    Sample {
+        left: u32,
+    },
     /// Some calls have no result yet.
     Calls,
-    End { stop: Stop, reason: Option<String> },
+    End {
+        stop: Stop,
+        reason: Option<String>,
+    },
 }
 
 /// Where a call is on its way.
@@ -52,6 +57,8 @@ pub struct Call {
     pub tool: String,
     pub args: String,
     pub place: Place,
+    /// What the person said with their yes.
+    pub note: Option<String>,
     started: bool,
 }
 
@@ -110,6 +117,7 @@ impl Turn {
                 tool: tool.clone(),
                 args: args.clone(),
                 place: Place::Made,
+                note: None,
                 started: false,
             }),
             Body::Sampled { tokens, finish, .. } => {
@@ -127,7 +135,7 @@ impl Turn {
                     body: body.clone(),
                 })),
             ),
-            Body::Answered { ask, how, .. } => self.answered(ask, *how),
+            Body::Answered { ask, how, note, .. } => self.answered(ask, *how, note.as_ref()),
             Body::Started { call, .. } => {
                 self.put(call, Place::Started);
                 if let Some(call) = self.calls.iter_mut().find(|c| c.call == *call) {
@@ -145,7 +153,7 @@ impl Turn {
         }
     }
 
-    fn answered(&mut self, ask: &AskId, how: Settled) {
+    fn answered(&mut self, ask: &AskId, how: Settled, note: Option<&String>) {
         if matches!(how, Settled::Refused | Settled::Expired) {
             self.refusals += 1;
         }
@@ -155,6 +163,9 @@ impl Turn {
                 Place::Asking(open) if how == Settled::Allowed => Some(open.body.digest.clone()),
                 _ => None,
             };
+            if digest.is_some() {
+                call.note = note.cloned();
+            }
             call.place = digest.map_or(Place::Made, Place::Yes);
         }
     }

@@ -58,7 +58,11 @@ mod tests {
             ("All well.", "ok", "All well."),
             ("[SILENT]", "silent", ""),
             ("\n  [SILENT]  \n\nNothing new.\n", "silent", "Nothing new."),
-            ("Looked.\nNothing.\n\n[SILENT]\n \n", "silent", "Looked.\nNothing."),
+            (
+                "Looked.\nNothing.\n\n[SILENT]\n \n",
+                "silent",
+                "Looked.\nNothing.",
+            ),
             ("a\n[SILENT]\nb", "ok", "a\n[SILENT]\nb"),
             ("[SILENT] note", "ok", "[SILENT] note"),
             ("[silent]", "ok", "[silent]"),
@@ -66,7 +70,11 @@ mod tests {
             ("", "failed", ""),
         ] {
             let reply = read(text);
-            assert_eq!((reply.status, reply.text.as_str()), (status, kept), "{text:?}");
+            assert_eq!(
+                (reply.status, reply.text.as_str()),
+                (status, kept),
+                "{text:?}"
+            );
         }
     }
 }

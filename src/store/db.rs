@@ -20,7 +20,9 @@ pub enum StoreError {
         #[source]
         source: rusqlite::Error,
     },
-    #[error("the store {path} was written by a newer lembas (version {found}, this one knows {known}): update lembas on this computer")]
+    #[error(
+        "the store {path} was written by a newer lembas (version {found}, this one knows {known}): update lembas on this computer"
+    )]
     Newer {
         path: PathBuf,
         found: i64,
@@ -28,7 +30,7 @@ pub enum StoreError {
     },
     #[error("the store could not read or write")]
     Sql(#[from] rusqlite::Error),
-    #[error("cannot save: the disk is full")]
+    #[error("the disk is full")]
     Full(#[source] rusqlite::Error),
     #[error("the store is closed")]
     Closed,

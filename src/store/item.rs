@@ -46,11 +46,19 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
-    Text { text: String },
+    Text {
+        text: String,
+    },
     /// A file the person attached, by address.
-    Link { uri: String, name: String },
+    Link {
+        uri: String,
+        name: String,
+    },
     /// An image, base64.
-    Image { mime: String, data: String },
+    Image {
+        mime: String,
+        data: String,
+    },
 }
 
 /// How a turn ended. The wire's stop reasons, decided before anything is torn down.
@@ -163,6 +171,10 @@ pub struct Tokens {
 
 /// What an item says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "few items are in memory at once, and a question is no rare one"
+)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Body {
     /// A prompt opens a turn.
@@ -178,11 +190,17 @@ pub enum Body {
         run: Option<Value>,
     },
     /// A model request begins; the items up to its `Sampled` are its answer.
-    Step { model: String },
+    Step {
+        model: String,
+    },
     /// Streamed text of the assistant.
-    Message { text: String },
+    Message {
+        text: String,
+    },
     /// Streamed reasoning.
-    Thought { text: String },
+    Thought {
+        text: String,
+    },
     /// A tool call as the model made it.
     Call {
         call: CallId,
@@ -224,7 +242,10 @@ pub enum Body {
         allowed: Allowed,
     },
     /// Output of a running command, bounded; the rest is in the spill file.
-    Output { call: CallId, text: String },
+    Output {
+        call: CallId,
+        text: String,
+    },
     /// A call's only end.
     Result {
         call: CallId,
@@ -245,13 +266,26 @@ pub enum Body {
         ms: u64,
     },
     /// The plan as it now is (plan.json of the spec).
-    Plan { plan: Value },
-    Mode { mode: String, by: String },
-    Model { model: String },
-    Level { level: String },
-    Title { title: String },
+    Plan {
+        plan: Value,
+    },
+    Mode {
+        mode: String,
+        by: String,
+    },
+    Model {
+        model: String,
+    },
+    Level {
+        level: String,
+    },
+    Title {
+        title: String,
+    },
     /// Something the person should know, in words.
-    Notice { text: String },
+    Notice {
+        text: String,
+    },
     /// A turn's only end.
     TurnEnd {
         stop: Stop,

@@ -30,6 +30,11 @@ use crate::tools::Outcome;
 const TOGETHER: usize = 8;
 /// Waits run on a clock that counts sleep, which no timer does: looked at this often.
 const LOOK: Duration = Duration::from_secs(15);
+/// And this often for waits that nobody has heard of yet, which begin by themselves some day.
+const SELDOM: Duration = Duration::from_secs(10 * 60);
+
+/// Longest purpose shown, in characters.
+const PURPOSE: usize = 120;
 
 /// A call that may run now.
 struct Ready {
@@ -313,12 +318,34 @@ impl Driver {
                 Phase::RunningTool,
                 [
                     ("tool", json!(ready.understood.tool.name())),
-                    ("purpose", purpose(&ready.understood.prepared.title)),
+                    ("purpose", self.purpose(ready)),
                     ("call", json!(ready.call)),
                 ],
             );
         }
         Ok(group)
+    }
+
+    /// What a call is for, in the model's words where it gave any, else its title. One line.
+    fn purpose(&self, ready: &Ready) -> Value {
+        let call = self.turn.calls.iter().find(|c| c.call == ready.call);
+        let said = call
+            .and_then(|c| serde_json::from_str::<Value>(&c.args).ok())
+            .and_then(|args| Some(args.get("purpose")?.as_str()?.trim().to_owned()))
+            .filter(|said| !said.is_empty());
+        let text = said.as_ref().unwrap_or(&ready.understood.prepared.title);
+        let line: String = text
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(PURPOSE)
+            .collect();
+        if line.is_empty() {
+            Value::Null
+        } else {
+            Value::from(line)
+        }
     }
 
     /// Starts a call as a task of its own: a fault in a tool hurts only that call.
@@ -336,7 +363,7 @@ impl Driver {
         let stop = self.stop.token().child_token();
         let began = clock::instant();
         let id = call.clone();
-        let task = self.tasks.spawn("tool", async move {
+        let task = self.tools.spawn("tool", async move {
             tool.run(&id, prepared, grant, &context, outlet.as_ref(), stop)
                 .await
         });
@@ -373,10 +400,15 @@ impl Driver {
             // Nobody stopped the call but the daemon's own end: the next start settles it.
             return Ok(());
         }
+        let mut text = outcome.text;
+        let note = self.turn.calls.iter().find(|c| c.call == *call);
+        if let Some(note) = note.and_then(|c| c.note.as_deref()) {
+            text.push_str(&words::allowed(note));
+        }
         let body = Body::Result {
             call: call.clone(),
             status: outcome.status,
-            text: outcome.text,
+            text,
             diff: outcome.diff,
             path: outcome.path,
             exit: outcome.exit,
@@ -431,13 +463,14 @@ impl Driver {
         Ok(())
     }
 
-    /// How long until the next look at the waits; a long time when none runs out.
+    /// How long until the next look at the waits; a long time when none can run out before.
     fn look(&self) -> Duration {
+        let waits = &self.shared.waits;
         self.turn
             .open_asks()
-            .filter_map(|(_, open)| self.shared.waits.left(&open.body.ask))
+            .filter_map(|(_, open)| waits.due(&open.body.ask))
             .min()
-            .map_or(Duration::from_secs(60 * 60), |left| left.min(LOOK))
+            .map_or(SELDOM, |left| left.min(LOOK))
     }
 }
 
@@ -456,15 +489,5 @@ fn action_word(action: &Action) -> &'static str {
         Action::Write { .. } => "write",
         Action::Execute(_) => "execute",
         Action::Interact => "interact",
-    }
-}
-
-/// A title as a purpose; long ones are cut, as this is one line on a screen.
-fn purpose(title: &str) -> Value {
-    let line: String = title.lines().next().unwrap_or_default().chars().take(120).collect();
-    if line.is_empty() {
-        Value::Null
-    } else {
-        Value::from(line)
     }
 }
