@@ -4,6 +4,7 @@
 mod answer;
 mod calls;
 mod output;
+mod run;
 mod sample;
 
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ use crate::agent::asks::{Answer, AnswerError, Waits};
 use crate::agent::gate::{Gate, Understood};
 use crate::agent::progress::{Doing, Phase};
 use crate::agent::stop::{StopSignal, StopWhy};
-use crate::agent::turn::{Next, Turn, result};
+use crate::agent::turn::{Next, Place, Turn, result};
 use crate::agent::{Models, SessionFacts, limits, words};
 use crate::context::{Fixed, History, Texts};
 use crate::ids::{AskId, CallId};
@@ -237,11 +238,18 @@ impl Driver {
         reason: Option<String>,
         by: &str,
     ) -> Result<(), StoreError> {
-        let audit = self
+        let cancelled = self
             .turn
             .open_asks()
-            .map(|(_, open)| self.line(by, &open.body.kind, "cancelled", Some(&open.body.digest)))
-            .collect();
+            .map(|(_, open)| self.line(by, &open.body.kind, "cancelled", Some(&open.body.digest)));
+        let not_run = self.turn.calls.iter().filter_map(|call| match &call.place {
+            Place::Yes(digest) => {
+                let verdict = words::not_run("the turn ended");
+                Some(self.line(by, "call", &verdict, Some(digest)))
+            }
+            _ => None,
+        });
+        let audit = cancelled.chain(not_run).collect();
         let bodies = self.turn.closing(stop, reason.clone(), by);
         self.commit(
             bodies,

@@ -184,7 +184,7 @@ async fn what_would_run_changed_so_the_answer_does_not_count() {
 #[tokio::test]
 async fn a_yes_is_to_what_was_shown_also_when_its_turn_comes_later() {
     let home = Home::new().await;
-    let (_registry, session) = home.local().await;
+    let (registry, session) = home.local().await;
     home.model.play([
         Reply::calls(&[bash("gate"), bash("ask rm")]),
         Reply::text("ok"),
@@ -210,6 +210,17 @@ async fn a_yes_is_to_what_was_shown_also_when_its_turn_comes_later() {
         .unwrap();
     soon(turn).await.unwrap().unwrap().unwrap();
     assert_eq!(home.ran(), ["gate"]);
+    let log = registry.store().audit_log(99).await.unwrap();
+    let verdicts: Vec<&str> = log.iter().map(|l| l.verdict.as_str()).collect();
+    assert_eq!(
+        verdicts,
+        [
+            "ran",
+            "allowed once",
+            "not run (what would run has changed)",
+            "refused"
+        ]
+    );
     home.no_faults();
 }
 
