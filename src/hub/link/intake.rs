@@ -49,6 +49,9 @@ pub(super) enum Heard {
     Event(Value),
     /// Follow a session from where the store ends.
     Follow { session: String },
+    /// A session asked something: its items are to be stored and acknowledged, so that the
+    /// question's wait begins.
+    Asked { session: String },
 }
 
 pub(super) struct Intake {
@@ -154,6 +157,12 @@ impl Intake {
             let fact = match &heard {
                 Heard::Update(params) => notices::update(params),
                 Heard::Event(params) => notices::event(params),
+                Heard::Asked { session } => {
+                    if self.held(session).await?.followed.is_none() {
+                        self.follow(session).await?;
+                    }
+                    continue;
+                }
                 Heard::Follow { session } => {
                     let session = session.clone();
                     self.follow(&session).await?;
@@ -597,7 +606,7 @@ async fn follow(shared: &Shared, link: &Link, peer: &Peer, session: &str, from: 
         && let Some(epoch) = epoch
     {
         run::close_old(shared, &link.inner.device, epoch).await;
-        peer.close(ws::code::RESTART, "epoch");
+        peer.close(ws::code::RESTART, "restart");
         return;
     }
     let known = shared

@@ -33,7 +33,7 @@ async fn a_computer_is_paired_after_a_yes_and_only_once() {
     assert!(seen["limits"]["words"].is_string());
     rig.post("/link/approve", json!({ "code": code })).await;
     let (status, token) = rig.poll(&grant).await;
-    assert_eq!((status, &token["device"]), (200, &json!("0123456789abcdef")), "{token}");
+    assert_eq!((status, &token["device_id"]), (200, &json!("0123456789abcdef")), "{token}");
     assert_eq!(token["scope"], "link memory models");
     assert_eq!(rig.poll(&grant).await.1["error"], "expired_token", "used up");
     let list = rig.get("/devices").await;

@@ -105,7 +105,7 @@ impl Rig {
         self.post("/link/approve", json!({ "code": grant["user_code"] })).await;
         let (status, token) = self.poll(&grant).await;
         assert_eq!(status, 200, "{token}");
-        (token["device"].as_str().unwrap().to_owned(), token["access_token"].as_str().unwrap().to_owned())
+        (token["device_id"].as_str().unwrap().to_owned(), token["access_token"].as_str().unwrap().to_owned())
     }
 
     pub async fn authorize(&self, id: &str, name: &str) -> Value {
