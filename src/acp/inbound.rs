@@ -233,7 +233,13 @@ mod tests {
 
     #[test]
     fn the_subagents_range_is_bounded() {
-        for (min, max, good) in [(1, 1, true), (1, 8, true), (0, 1, false), (3, 2, false), (1, 9, false)] {
+        for (min, max, good) in [
+            (1, 1, true),
+            (1, 8, true),
+            (0, 1, false),
+            (3, 2, false),
+            (1, 9, false),
+        ] {
             assert_eq!(Agents { min, max }.check().is_ok(), good, "{min}..{max}");
         }
     }

@@ -99,12 +99,14 @@ pub enum Again {
 /// Held while the work of a key runs.
 type Gate = tokio::sync::Mutex<()>;
 
+type Gates = HashMap<(Scope, String), Weak<Gate>>;
+
 /// The keys of this computer. Cheap to clone.
 #[derive(Clone)]
 pub struct Keys {
     store: Arc<dyn KeyStore>,
     /// Keys in use now: a second asker waits for the first one's outcome. Gone with their users.
-    busy: Arc<Mutex<HashMap<(Scope, String), Weak<Gate>>>>,
+    busy: Arc<Mutex<Gates>>,
     tasks: Tasks,
 }
 
@@ -336,10 +338,22 @@ mod tests {
         Keys::new(Arc::new(MemoryKeys::default()), &Tasks::new())
     }
 
-    async fn ask(keys: &Keys, key: &str, params: Value, count: &Arc<AtomicU32>) -> Result<Value, RpcError> {
+    async fn ask(
+        keys: &Keys,
+        key: &str,
+        params: Value,
+        count: &Arc<AtomicU32>,
+    ) -> Result<Value, RpcError> {
         let count = count.clone();
         let work = async move { Did::Done(json!(count.fetch_add(1, Ordering::SeqCst))) };
-        keys.once(scope("g"), key.to_owned(), &params, Again::Redo, work.boxed()).await
+        keys.once(
+            scope("g"),
+            key.to_owned(),
+            &params,
+            Again::Redo,
+            work.boxed(),
+        )
+        .await
     }
 
     #[tokio::test]
@@ -347,11 +361,15 @@ mod tests {
         let (keys, count) = (keys(), Arc::default());
         let first = ask(&keys, "k", json!({ "a": 1 }), &count).await;
         assert_eq!(first, ask(&keys, "k", json!({ "a": 1 }), &count).await);
-        let other = ask(&keys, "k", json!({ "a": 2 }), &count).await.unwrap_err();
+        let other = ask(&keys, "k", json!({ "a": 2 }), &count)
+            .await
+            .unwrap_err();
         assert_eq!(other.code, RpcError::INVALID_PARAMS);
         assert_eq!(count.load(Ordering::SeqCst), 1);
         let work = async { Did::Done(json!("another grant's")) }.boxed();
-        let theirs = keys.once(scope("h"), "k".to_owned(), &json!(3), Again::Redo, work).await;
+        let theirs = keys
+            .once(scope("h"), "k".to_owned(), &json!(3), Again::Redo, work)
+            .await;
         assert_eq!(theirs, Ok(json!("another grant's")));
     }
 
@@ -373,13 +391,18 @@ mod tests {
             let keys = keys.clone();
             async move {
                 let work = async { did }.boxed();
-                keys.once(scope("g"), "k".to_owned(), &json!(1), Again::Redo, work).await
+                keys.once(scope("g"), "k".to_owned(), &json!(1), Again::Redo, work)
+                    .await
             }
         };
         let no = RpcError::internal("no");
         assert!(run(Did::Refused(no.clone())).await.is_err());
         assert!(run(Did::Failed(no.clone())).await.is_err());
-        assert_eq!(run(Did::Done(json!(1))).await, Err(no), "the failure was recorded");
+        assert_eq!(
+            run(Did::Done(json!(1))).await,
+            Err(no),
+            "the failure was recorded"
+        );
     }
 
     #[tokio::test]
@@ -392,10 +415,20 @@ mod tests {
         let interrupted = RpcError::internal("interrupted");
         let said = Again::Say(interrupted.clone());
         let work = async { Did::Done(json!(2)) };
-        let answer = keys.once(scope("g"), "k".to_owned(), &json!(1), said, work.boxed()).await;
+        let answer = keys
+            .once(scope("g"), "k".to_owned(), &json!(1), said, work.boxed())
+            .await;
         assert_eq!(answer, Err(interrupted));
         let work = async { Did::Done(json!(2)) };
-        let answer = keys.once(scope("g"), "k".to_owned(), &json!(1), Again::Redo, work.boxed()).await;
+        let answer = keys
+            .once(
+                scope("g"),
+                "k".to_owned(),
+                &json!(1),
+                Again::Redo,
+                work.boxed(),
+            )
+            .await;
         assert_eq!(answer, Ok(json!(2)));
     }
 }

@@ -7,9 +7,9 @@
 //! only to a client that speaks our part. Not here: pace and order (`stream`), permission
 //! requests (`outbound::ask`).
 
+pub(crate) mod ask;
 mod call;
 mod item;
-pub(crate) mod ask;
 pub(crate) mod size;
 
 use serde_json::{Map, Value, json};
@@ -96,9 +96,7 @@ impl View {
                 self.sent = self.sent.max(end);
                 frames
             }
-            Event::Text { to, kind, chunk } => {
-                self.text(to, &kind, &chunk, crate::clock::now_ms())
-            }
+            Event::Text { to, kind, chunk } => self.text(to, &kind, &chunk, crate::clock::now_ms()),
             Event::Progress(progress) => {
                 if !self.client.has(Capability::Progress) {
                     return Vec::new();
@@ -183,7 +181,9 @@ impl View {
     fn update(&self, update: Value, meta: Map<String, Value>) -> Frame {
         let mut params = self.params(update, meta);
         if size::shrink(&mut params, &["sessionId", "replay"])
-            && let Some(meta) = params.pointer_mut("/_meta/lembas").and_then(Value::as_object_mut)
+            && let Some(meta) = params
+                .pointer_mut("/_meta/lembas")
+                .and_then(Value::as_object_mut)
         {
             meta.insert("cut".to_owned(), true.into());
         }
@@ -233,7 +233,12 @@ fn weight(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
         Value::Array(list) => list.iter().map(weight).sum::<usize>() + 2,
-        Value::Object(map) => map.iter().map(|(k, v)| k.len() + 4 + weight(v)).sum::<usize>() + 2,
+        Value::Object(map) => {
+            map.iter()
+                .map(|(k, v)| k.len() + 4 + weight(v))
+                .sum::<usize>()
+                + 2
+        }
         _ => 8,
     }
 }

@@ -60,11 +60,8 @@ pub trait OneSession: Send + Sync + 'static {
         ask: &'a AskId,
         seconds: u64,
     ) -> BoxFuture<'a, Result<u64, AnswerError>>;
-    fn set_mode<'a>(
-        &'a self,
-        mode: Mode,
-        by: &'a str,
-    ) -> BoxFuture<'a, Result<Mode, SessionError>>;
+    fn set_mode<'a>(&'a self, mode: Mode, by: &'a str)
+    -> BoxFuture<'a, Result<Mode, SessionError>>;
     fn set_model(&self, model: String) -> BoxFuture<'_, Result<(), SessionError>>;
     fn set_level(&self, level: String) -> BoxFuture<'_, Result<(), SessionError>>;
     /// The level of the model, where one was chosen.

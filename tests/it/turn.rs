@@ -9,3 +9,4 @@ mod model;
 mod plain;
 mod restart;
 mod stop;
+mod wire;
