@@ -4,9 +4,10 @@
 //! changes comes as a note on the next message (context.md §10). Not here: sending (`model`),
 //! cutting outputs (the tools, at insert time).
 
+pub mod from_spec;
 pub mod history;
-pub mod silent;
 pub mod texts;
 
+pub use from_spec::SpecTexts;
 pub use history::History;
 pub use texts::{Facts, Fixed, Note, Texts};

@@ -101,10 +101,12 @@ pub struct Parts {
 
 impl Driver {
     pub fn new(parts: Parts) -> Self {
+        let mut gate = parts.gate;
+        gate.context.plan = parts.history.plan();
         Self {
             turn: Turn::of(parts.history.turn(parts.turn)),
             shared: parts.shared,
-            gate: parts.gate,
+            gate,
             journal: parts.journal,
             fixed: parts.fixed,
             history: parts.history,

@@ -6,8 +6,8 @@
 use serde_json::{Value, json};
 
 use crate::agent::words;
-use crate::context::silent;
 use crate::ids::{AskId, CallId, Digest, Seq};
+use crate::spec::{Reply, Spec, silent};
 use crate::store::item::{AskBody, Body, CallStatus, Item, Settled, Stop, Tokens};
 
 /// The refusal after these ends the turn.
@@ -19,10 +19,15 @@ pub const FRUITLESS: u32 = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Ask the model. `left`: so many further requests may follow in this turn.
-    Sample { left: u32 },
+    Sample {
+        left: u32,
+    },
     /// Some calls have no result yet.
     Calls,
-    End { stop: Stop, reason: Option<String> },
+    End {
+        stop: Stop,
+        reason: Option<String>,
+    },
 }
 
 /// Where a call is on its way.
@@ -289,15 +294,20 @@ impl Turn {
     /// How a scheduled run went: `{ schedule, run, status, reply }`.
     fn run_end(&self, stop: Stop, reason: Option<&str>) -> Option<Value> {
         let mut run = self.run.clone()?;
-        let reply = silent::read(&self.step.text);
+        let sentinel = &Spec::embedded().numbers.scheduled.sentinel;
+        let (judged, text) = match silent(&self.step.text, sentinel) {
+            Reply::Said(text) => ("ok", text),
+            Reply::Silent(text) => ("silent", text),
+            Reply::Empty => ("failed", String::new()),
+        };
         let status = match stop {
             Stop::Cancelled => "cancelled",
-            Stop::EndTurn if reason.is_none() => reply.status,
+            Stop::EndTurn if reason.is_none() => judged,
             _ => "failed",
         };
         let object = run.as_object_mut()?;
         object.insert("status".into(), json!(status));
-        object.insert("reply".into(), json!(reply.text));
+        object.insert("reply".into(), json!(text));
         Some(run)
     }
 }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use crate::ids::CallId;
 use crate::model::{Content, Message, ToolCall};
+use crate::plan::Plan;
 use crate::store::item::{Body, Item, Part};
 
 /// What the model reads for a call that has no result of its own.
@@ -44,6 +45,18 @@ impl History {
         self.items.iter().filter(move |i| i.turn == turn)
     }
 
+    /// The plan as it is now.
+    pub fn plan(&self) -> Plan {
+        self.items
+            .iter()
+            .rev()
+            .find_map(|item| match &item.body {
+                Body::Plan { plan } => Some(Plan::from_value(plan)),
+                _ => None,
+            })
+            .unwrap_or_default()
+    }
+
     /// The messages. Reasoning goes back for the turn that is the last one, and for no other
     /// (context.md §8).
     pub fn messages(&self) -> Vec<Message> {
@@ -60,7 +73,8 @@ impl History {
                 Body::Step { .. } => {
                     // An answer that was cut off and asked for again counts for nothing.
                     let cut = step.as_ref().is_some_and(|s| !s.sampled);
-                    finish(&mut messages, step.take().filter(|_| !cut), &results, false);
+                    let reasoning = item.turn == last_turn;
+                    finish(&mut messages, step.take().filter(|_| !cut), &results, reasoning);
                     step = Some(Step::default());
                 }
                 Body::TurnEnd { .. } => {
@@ -132,12 +146,12 @@ fn matters(body: &Body) -> bool {
     )
 }
 
-/// Ends an assistant message. `open`: the turn goes on, so its reasoning goes back too.
+/// Ends an assistant message. `reasoning`: its turn is the last one, so its reasoning goes back.
 fn finish(
     messages: &mut Vec<Message>,
     step: Option<Step>,
     results: &HashMap<&CallId, String>,
-    open: bool,
+    reasoning: bool,
 ) {
     let Some(step) = step else { return };
     // Some servers refuse a message that says nothing.
@@ -158,7 +172,7 @@ fn finish(
         .collect();
     messages.push(Message::Assistant {
         text: step.text,
-        reasoning: (open && !step.thought.is_empty()).then_some(step.thought),
+        reasoning: (reasoning && !step.thought.is_empty()).then_some(step.thought),
         calls,
     });
     messages.extend(answers);

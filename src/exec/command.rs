@@ -1,16 +1,16 @@
-//! From a judged launch to a started process.
+//! From a judged run to a started process.
 
 use std::io::PipeReader;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
 
 use super::fence;
-use crate::permission::Launch;
+use crate::permission::Run;
 
 /// The variable that marks every process of one call, so that none outlives it unseen.
 pub(super) const MARK: &str = "LEMBAS_CALL";
@@ -28,13 +28,13 @@ pub(super) struct Started {
 ///
 /// # Errors
 /// When the shell or the box cannot be started.
-pub(super) fn start(launch: &Launch, scratch: &Path) -> std::io::Result<Started> {
+pub(super) fn start(run: &Run, scratch: &Path, own: &[PathBuf]) -> std::io::Result<Started> {
     let mark = crate::ids::random_hex(8);
     let shell = ["bash", "--noprofile", "--norc", "-c"];
-    let words = fence::words(launch, scratch)?
+    let words = fence::words(run, scratch, own)?
         .into_iter()
         .chain(shell.map(Into::into))
-        .chain([launch.text.as_str().into()])
+        .chain([run.text.as_str().into()])
         .collect::<Vec<std::ffi::OsString>>();
     let Some((program, args)) = words.split_first() else {
         return Err(std::io::Error::other("nothing to start"));
@@ -44,9 +44,9 @@ pub(super) fn start(launch: &Launch, scratch: &Path) -> std::io::Result<Started>
     let mut command = std::process::Command::new(program);
     command
         .args(args)
-        .current_dir(&launch.cwd)
+        .current_dir(&run.cwd)
         .env_clear()
-        .envs(launch.env.iter().map(|(name, value)| (name, value)))
+        .envs(run.environment.iter().map(|(name, value)| (name, value)))
         .env(MARK, &mark)
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)

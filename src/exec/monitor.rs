@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
@@ -25,15 +25,6 @@ const AFTER: Duration = Duration::from_secs(1);
 const KEPT: usize = 8_000;
 /// Characters of an excerpt.
 pub const EXCERPT: usize = 4_000;
-
-/// The environment of every watch command, besides HOME, USER, SHELL and PATH.
-pub const ENVIRONMENT: &[(&str, &str)] = &[
-    ("TZ", "UTC"),
-    ("TERM", "dumb"),
-    ("NO_COLOR", "1"),
-    ("COLUMNS", "80"),
-    ("GIT_OPTIONAL_LOCKS", "0"),
-];
 
 /// What a watch command came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,28 +64,29 @@ pub enum WatchError {
 pub async fn watch(
     grant: Grant,
     scratch: &Path,
+    own: &[PathBuf],
     stop: &CancellationToken,
 ) -> Result<Watched, WatchError> {
-    let launch = grant
-        .launch()
+    let judged = grant
+        .run()
         .ok_or_else(|| WatchError::Spawn(std::io::Error::other("this grant starts nothing")))?;
     let began = clock::instant();
-    let mut started = command::start(launch, scratch).map_err(WatchError::Spawn)?;
+    let mut started = command::start(judged, scratch, own).map_err(WatchError::Spawn)?;
     let family = Family {
         leader: started.pid,
         mark: started.mark.clone(),
-        boxed: launch.fence.kind != BoxKind::Open,
+        boxed: judged.r#box.kind != BoxKind::Open,
     };
     let mut guard = Guard {
         family: family.clone(),
         done: false,
     };
     let mut read = Reading::new(scratch);
-    let deadline = began + launch.timeout;
+    let deadline = began + judged.timeout;
     let answer = tokio::select! {
         biased;
         () = stop.cancelled() => Err(WatchError::Interrupted),
-        () = clock::sleep_until(deadline) => Err(WatchError::Timeout { limit: launch.timeout, ended: 0 }),
+        () = clock::sleep_until(deadline) => Err(WatchError::Timeout { limit: judged.timeout, ended: 0 }),
         status = read.all(&mut started) => status,
     };
     if matches!(

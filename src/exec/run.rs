@@ -25,6 +25,8 @@ pub struct Places {
     pub spill: PathBuf,
     /// The private temporary folder of the session.
     pub scratch: PathBuf,
+    /// The daemon's own folders (token, store), covered in every box.
+    pub own: Vec<PathBuf>,
 }
 
 /// How a command ended.
@@ -59,15 +61,15 @@ pub async fn run(
     live: &(dyn Fn(&str) + Sync),
     stop: &CancellationToken,
 ) -> std::io::Result<Ran> {
-    let launch = grant
-        .launch()
+    let judged = grant
+        .run()
         .ok_or_else(|| std::io::Error::other("this grant starts nothing"))?;
     let began = clock::instant();
-    let mut started = command::start(launch, &places.scratch)?;
+    let mut started = command::start(judged, &places.scratch, &places.own)?;
     let family = Family {
         leader: started.pid,
         mark: started.mark.clone(),
-        boxed: launch.fence.kind != BoxKind::Open,
+        boxed: judged.r#box.kind != BoxKind::Open,
     };
     let mut guard = Guard {
         family: family.clone(),
@@ -79,7 +81,7 @@ pub async fn run(
         live,
         told: 0,
     };
-    let deadline = began + launch.timeout;
+    let deadline = began + judged.timeout;
     let ended = tokio::select! {
         biased;
         () = stop.cancelled() => Ended::Stopped,

@@ -72,13 +72,17 @@ pub(super) async fn dial(
     let answer = answer.map_err(|_| failed(format!("{place} did not answer within 10 seconds")))?;
     let (head, rest, body) = answer.map_err(|error| {
         let cause = words::cause(&error);
-        failed(format!("{place} did not answer as a web server does: {cause}"))
+        failed(format!(
+            "{place} did not answer as a web server does: {cause}"
+        ))
     })?;
     if head.status != 101 {
         return Err(refusal(&head, &body, instance));
     }
     check_upgrade(&head, &key).map_err(|what| {
-        failed(format!("{place} upgraded to something else: {what}. Perhaps a proxy is between"))
+        failed(format!(
+            "{place} upgraded to something else: {what}. Perhaps a proxy is between"
+        ))
     })?;
     let stream =
         WebSocketStream::from_partially_read(stream, rest, Role::Client, Some(ws::config())).await;
@@ -87,9 +91,15 @@ pub(super) async fn dial(
 
 fn request(url: &Url, instance: &Instance, boot: &str, take: bool, key: &str) -> String {
     let host = url.host_str().unwrap_or_default();
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let port = url
+        .port()
+        .map(|port| format!(":{port}"))
+        .unwrap_or_default();
     let path = url.path();
-    let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let query = url
+        .query()
+        .map(|query| format!("?{query}"))
+        .unwrap_or_default();
     let token = instance.current().reveal();
     let device = &instance.device;
     let take = if take {
@@ -120,7 +130,8 @@ fn request(url: &Url, instance: &Instance, boot: &str, take: bool, key: &str) ->
 fn check_upgrade(head: &Head, key: &str) -> Result<(), &'static str> {
     let has = |name, value: &str| {
         let list = head.get(name).unwrap_or_default();
-        list.split(',').any(|item| item.trim().eq_ignore_ascii_case(value))
+        list.split(',')
+            .any(|item| item.trim().eq_ignore_ascii_case(value))
     };
     if !has("upgrade", "websocket") || !has("connection", "upgrade") {
         return Err("it is no WebSocket");
@@ -168,7 +179,9 @@ fn refusal(head: &Head, body: &[u8], instance: &Instance) -> Refusal {
 fn own_body(body: &[u8], instance: &str) -> Option<Map<String, Value>> {
     let own: Map<String, Value> = serde_json::from_slice(body).ok()?;
     let product = own.get("product").and_then(Value::as_str) == Some("llembas");
-    let same = own.get("instance").is_none_or(|id| id.as_str() == Some(instance));
+    let same = own
+        .get("instance")
+        .is_none_or(|id| id.as_str() == Some(instance));
     (product && same).then_some(own)
 }
 
@@ -182,7 +195,10 @@ fn holder(own: &Map<String, Value>) -> String {
     let Some(holder) = own.get("holder") else {
         return String::new();
     };
-    let address = holder.get("address").and_then(Value::as_str).unwrap_or_default();
+    let address = holder
+        .get("address")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let mut words = words::clean(address, 60);
     let since = holder.get("since").and_then(Value::as_i64);
     if let Some(since) = since.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()) {

@@ -35,17 +35,23 @@ pub enum DiscoveryError {
     /// Something answered, and it is no instance.
     #[error("{base} is not an instance: {who}. Check the address.")]
     NotAnInstance { base: Base, who: String },
-    #[error("{base} sends this computer on to {to}, another address. If that is your instance, link it by its own address.")]
+    #[error(
+        "{base} sends this computer on to {to}, another address. If that is your instance, link it by its own address."
+    )]
     Elsewhere { base: Base, to: String },
     #[error("{}", protocol_words(*theirs))]
     Protocol { theirs: u64 },
-    #[error("{base} names an address of its {what} that is not its own: {url}. This computer's token would go there, so it is not linked.")]
+    #[error(
+        "{base} names an address of its {what} that is not its own: {url}. This computer's token would go there, so it is not linked."
+    )]
     OtherOrigin {
         base: Base,
         what: &'static str,
         url: String,
     },
-    #[error("{base} answers as an instance but without a usable \"{field}\": the instance needs an update or a repair")]
+    #[error(
+        "{base} answers as an instance but without a usable \"{field}\": the instance needs an update or a repair"
+    )]
     Field { base: Base, field: &'static str },
 }
 

@@ -141,13 +141,15 @@ impl InstanceFile {
 
     /// `used` was accepted by the instance: a successor that is it becomes the token.
     pub async fn confirm(&self, used: Secret) -> Result<(), InstanceError> {
-        self.change(move |instance| match instance.successor.take_if(|new| *new == used) {
-            Some(new) => {
-                instance.token = new;
-                true
-            }
-            None => false,
-        })
+        self.change(
+            move |instance| match instance.successor.take_if(|new| *new == used) {
+                Some(new) => {
+                    instance.token = new;
+                    true
+                }
+                None => false,
+            },
+        )
         .await?;
         Ok(())
     }

@@ -101,10 +101,16 @@ enum At {
     Rest,
     Dialling,
     /// The socket is there; whether the handshake is done.
-    Up { since: Instant, ready: bool },
+    Up {
+        since: Instant,
+        ready: bool,
+    },
     /// We closed it, to dial again at once.
     Closing,
-    Waiting { until: Instant, hold: bool },
+    Waiting {
+        until: Instant,
+        hold: bool,
+    },
 }
 
 /// The link's state.
@@ -244,7 +250,13 @@ impl Machine {
         }
         match refusal {
             Refusal::Revoked { text } => {
-                self.look_later(Phase::Revoked, words::revoked(&text), LOOK_REVOKED, now, out);
+                self.look_later(
+                    Phase::Revoked,
+                    words::revoked(&text),
+                    LOOK_REVOKED,
+                    now,
+                    out,
+                );
             }
             Refusal::Superseded => self.dial(now, false, out),
             Refusal::Held { holder } => {
@@ -252,7 +264,13 @@ impl Machine {
                 self.tell(Phase::Replaced, words::held(&holder), None, now, out);
             }
             Refusal::Version { theirs } => {
-                self.look_later(Phase::Version, words::version(theirs), LOOK_VERSION, now, out);
+                self.look_later(
+                    Phase::Version,
+                    words::version(theirs),
+                    LOOK_VERSION,
+                    now,
+                    out,
+                );
             }
             Refusal::Later { wait, text } => self.obey(wait, text, now, out),
             Refusal::Failed { text } => {

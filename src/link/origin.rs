@@ -12,9 +12,13 @@ pub struct Base(Url);
 /// Why an address is not taken. Each message is whole and for a person.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BaseError {
-    #[error("\"{0}\" is no address of an instance. One looks like https://lembas.example or localhost:7700.")]
+    #[error(
+        "\"{0}\" is no address of an instance. One looks like https://lembas.example or localhost:7700."
+    )]
     NoAddress(String),
-    #[error("An address with a name and password in it is not taken: leave out what is before the @.")]
+    #[error(
+        "An address with a name and password in it is not taken: leave out what is before the @."
+    )]
     Credentials,
     #[error(
         "{0} is not encrypted: anybody on the way could read this computer's token. \
@@ -122,7 +126,10 @@ mod tests {
         for (text, base) in [
             ("lembas.example", "https://lembas.example"),
             (" https://Lembas.example/ ", "https://lembas.example"),
-            ("https://lembas.example/a/b/?code=1#x", "https://lembas.example/a/b"),
+            (
+                "https://lembas.example/a/b/?code=1#x",
+                "https://lembas.example/a/b",
+            ),
             ("lembas.example:8443/x", "https://lembas.example:8443/x"),
             ("localhost:7700", "http://localhost:7700"),
             ("127.0.0.1:7700", "http://127.0.0.1:7700"),
@@ -132,8 +139,19 @@ mod tests {
         ] {
             assert_eq!(Base::read(text).unwrap().to_string(), base, "{text}");
         }
-        for text in ["", "  ", "ftp://x", "https://", "a b", "file:///etc", "http:///x y"] {
-            assert!(matches!(Base::read(text), Err(BaseError::NoAddress(_))), "{text}");
+        for text in [
+            "",
+            "  ",
+            "ftp://x",
+            "https://",
+            "a b",
+            "file:///etc",
+            "http:///x y",
+        ] {
+            assert!(
+                matches!(Base::read(text), Err(BaseError::NoAddress(_))),
+                "{text}"
+            );
         }
         assert_eq!(Base::read("https://a:b@c"), Err(BaseError::Credentials));
     }
@@ -148,7 +166,10 @@ mod tests {
             "http://[::2]:1",
             "http://0.0.0.0:1",
         ] {
-            assert!(matches!(Base::read(text), Err(BaseError::Plain(_))), "{text}");
+            assert!(
+                matches!(Base::read(text), Err(BaseError::Plain(_))),
+                "{text}"
+            );
         }
         let plain = Url::parse("ws://lembas.example/link").unwrap();
         assert!(check_credential(&plain).is_err());
@@ -175,8 +196,19 @@ mod tests {
 
     #[test]
     fn paths_are_joined_under_the_base() {
-        let join = |base: &str| Base::read(base).unwrap().join(".well-known/lembas").to_string();
-        assert_eq!(join("https://a.example"), "https://a.example/.well-known/lembas");
-        assert_eq!(join("https://a.example/b/"), "https://a.example/b/.well-known/lembas");
+        let join = |base: &str| {
+            Base::read(base)
+                .unwrap()
+                .join(".well-known/lembas")
+                .to_string()
+        };
+        assert_eq!(
+            join("https://a.example"),
+            "https://a.example/.well-known/lembas"
+        );
+        assert_eq!(
+            join("https://a.example/b/"),
+            "https://a.example/b/.well-known/lembas"
+        );
     }
 }

@@ -73,7 +73,9 @@ pub enum PairError {
     Refused(String),
     #[error("the instance asks to wait: try again in {}", seconds(*.0))]
     Later(Duration),
-    #[error("the answer is of another instance than the one that was found: its token was thrown away")]
+    #[error(
+        "the answer is of another instance than the one that was found: its token was thrown away"
+    )]
     OtherInstance,
     #[error("the instance answered without a usable \"{0}\": it needs an update or a repair")]
     Field(&'static str),
@@ -107,7 +109,10 @@ pub async fn pair(
             return Err(PairError::Expired);
         }
         clock::sleep(interval).await;
-        let request = http.client()?.post(endpoints.token.clone()).body(encode(&form));
+        let request = http
+            .client()?
+            .post(endpoints.token.clone())
+            .body(encode(&form));
         let answer = match http::short(request.header("content-type", FORM)).await {
             Ok(answer) => answer,
             Err(error) => {
@@ -175,7 +180,10 @@ async fn open(
         ("device_version", env!("CARGO_PKG_VERSION")),
         ("device_limits", &limits),
     ];
-    let request = http.client()?.post(endpoints.device.clone()).body(encode(&form));
+    let request = http
+        .client()?
+        .post(endpoints.device.clone())
+        .body(encode(&form));
     let answer = http::short(request.header("content-type", FORM))
         .await
         .map_err(|error| PairError::Unreachable(words::cause(&error.without_url())))?;
@@ -193,7 +201,9 @@ async fn open(
         Duration::from_secs(value.clamp(least, most))
     };
     let page = text("verification_uri")?;
-    let page_with_code = object.get("verification_uri_complete").and_then(Value::as_str);
+    let page_with_code = object
+        .get("verification_uri_complete")
+        .and_then(Value::as_str);
     let own = |url| discovery::own_address(&found.base, "verification_uri", url);
     let code = Code {
         code: words::clean(text("user_code")?, 32),
@@ -247,7 +257,9 @@ fn refused(answer: &Answer, object: Option<&Map<String, Value>>) -> PairError {
         let value = object?.get(field)?.as_str()?;
         Some(words::clean(value, 200)).filter(|words| !words.is_empty())
     };
-    let said = word("error_description").or_else(|| word("text")).or_else(|| word("error"));
+    let said = word("error_description")
+        .or_else(|| word("text"))
+        .or_else(|| word("error"));
     PairError::Refused(said.unwrap_or_else(|| answer.who()))
 }
 
@@ -269,7 +281,9 @@ fn linked(
     }
     let device = object.get("device_id").and_then(Value::as_str);
     let device = match device {
-        Some(id) if !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_graphic()) => {
+        Some(id)
+            if !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_graphic()) =>
+        {
             DeviceId::new(id)
         }
         Some(_) => return Err(PairError::Field("device_id")),
@@ -325,6 +339,9 @@ mod tests {
 
     #[test]
     fn forms_are_encoded() {
-        assert_eq!(encode(&[("a", "b c&d=é"), ("x", "1-._~")]), "a=b%20c%26d%3D%C3%A9&x=1-._~");
+        assert_eq!(
+            encode(&[("a", "b c&d=é"), ("x", "1-._~")]),
+            "a=b%20c%26d%3D%C3%A9&x=1-._~"
+        );
     }
 }

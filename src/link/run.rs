@@ -338,8 +338,12 @@ impl Task {
             Err(_) => return self.step(Event::Paired(true)),
         };
         let same = self.paired.as_ref().is_some_and(|before| {
-            (&before.url, &before.instance, &before.device, before.paired_at)
-                == (&there.url, &there.instance, &there.device, there.paired_at)
+            (
+                &before.url,
+                &before.instance,
+                &before.device,
+                before.paired_at,
+            ) == (&there.url, &there.instance, &there.device, there.paired_at)
         });
         self.paired = Some(there);
         if !same {

@@ -37,7 +37,9 @@ pub(super) fn who(status: u16, server: Option<&str>, kind: Option<&str>) -> Stri
         .ok()
         .and_then(|status| status.canonical_reason())
         .unwrap_or_default();
-    let mut words = format!("{name} answered {status} {reason}").trim_end().to_owned();
+    let mut words = format!("{name} answered {status} {reason}")
+        .trim_end()
+        .to_owned();
     if let Some(kind) = kind.filter(|kind| !kind.is_empty()) {
         words = format!("{words} ({kind})");
         if kind.starts_with("text/html") {
@@ -66,9 +68,12 @@ pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
             ". If the instance has a certificate authority of its own, name its file in config.toml: [link] ca_file",
         );
     }
-    if words.contains("expired") || words.contains("NotValidYet") || words.contains("not valid yet") {
+    if words.contains("expired") || words.contains("NotValidYet") || words.contains("not valid yet")
+    {
         let now = crate::clock::now();
-        words.push_str(&format!(". This computer's clock says {now:.0}: is it right?"));
+        words.push_str(&format!(
+            ". This computer's clock says {now:.0}: is it right?"
+        ));
     }
     words
 }

@@ -40,6 +40,8 @@ const PAGE: usize = 200;
 #[derive(Clone)]
 pub struct Setup {
     pub store: Store,
+    /// The daemon's own folders (token, store), covered in every box.
+    pub own: Vec<PathBuf>,
     pub config: Live,
     pub tools: Arc<dyn Toolbox>,
     pub judge: Arc<dyn Judge>,
@@ -364,7 +366,9 @@ impl Registry {
                 session: row.id.clone(),
                 cwd: row.cwd.clone(),
                 spill: setup.store.spill(&row.id),
+                own: setup.own.clone(),
                 seen: Seen::default(),
+                plan: crate::plan::Plan::default(),
             },
         };
         let (cmds, mailbox) = mpsc::channel(COMMANDS);

@@ -84,10 +84,11 @@ impl Tool for Bash {
             let Ok(wanted) = state::<Wanted>(prepared.state) else {
                 return Outcome::failed("the call was not prepared by this tool");
             };
-            let kind = grant.launch().map_or(BoxKind::Open, |l| l.fence.kind);
+            let kind = grant.run().map_or(BoxKind::Open, |run| run.r#box.kind);
             let places = Places {
                 spill: context.spill.join(format!("{call}.out")),
                 scratch: context.spill.join("tmp"),
+                own: context.own.clone(),
             };
             match run(grant, &places, &|chunk| output.text(chunk), &stop).await {
                 Ok(ran) => told(&ran, kind, wanted.timeout),

@@ -4,7 +4,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test that cannot go on fails, helpers of tests too"
+    reason = "a test that cannot go on fails, and so do the helpers of tests"
 )]
 
 mod acp;
@@ -14,6 +14,7 @@ mod deps;
 mod exec;
 mod files;
 mod layers;
+mod link;
 mod schema;
 mod spec;
 mod turn;

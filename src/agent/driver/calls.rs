@@ -20,6 +20,7 @@ use crate::agent::words;
 use crate::clock;
 use crate::ids::{AskId, CallId};
 use crate::permission::{Action, Grant, Pending};
+use crate::plan::Plan;
 use crate::store::db::{Durability, StoreError};
 use crate::store::device::items::Also;
 use crate::store::item::{Body, CallStatus, Scope};
@@ -223,7 +224,7 @@ impl Driver {
     /// The first call and, when it only reads, the readers that follow it.
     async fn group(&mut self, first: Ready) -> Result<Vec<Ready>, StoreError> {
         let mut group = vec![first];
-        if !group.iter().all(Ready::reads) {
+        if !group.iter().all(Ready::beside_others) {
             return Ok(group);
         }
         let next: Vec<_> = self
@@ -248,7 +249,7 @@ impl Driver {
                 understood,
                 grant,
             };
-            if !ready.reads() {
+            if !ready.beside_others() {
                 break;
             }
             group.push(ready);
@@ -360,16 +361,7 @@ impl Driver {
         began: clock::Instant,
     ) -> Result<(), StoreError> {
         let ms = words::ms(began.elapsed());
-        let outcome = outcome.unwrap_or_else(|| Outcome {
-            plan: None,
-            status: CallStatus::Failed,
-            text: words::BROKE.to_owned(),
-            diff: None,
-            path: None,
-            exit: None,
-            bytes: 0,
-            spill: None,
-        });
+        let outcome = outcome.unwrap_or_else(|| Outcome::failed(words::BROKE));
         if outcome.status == CallStatus::Cancelled && self.stop.why() == Some(&StopWhy::Shutdown) {
             // Nobody stopped the call but the daemon's own end: the next start settles it.
             return Ok(());
@@ -385,7 +377,12 @@ impl Driver {
             spill: outcome.spill,
             ms,
         };
-        self.commit(vec![body], Durability::Process, Also::default())
+        let mut bodies = vec![body];
+        if let Some(plan) = outcome.plan {
+            self.gate.context.plan = Plan::from_value(&plan);
+            bodies.push(Body::Plan { plan });
+        }
+        self.commit(bodies, Durability::Process, Also::default())
             .await?;
         // What the other calls were understood to do may have changed with this one.
         self.understood.clear();
@@ -443,6 +440,11 @@ impl Driver {
 }
 
 impl Ready {
+    /// Whether it may run while others do: it changes nothing that they look at.
+    fn beside_others(&self) -> bool {
+        matches!(self.grant.request().action, Action::Read { .. })
+    }
+
     fn reads(&self) -> bool {
         matches!(
             self.grant.request().action,

@@ -139,12 +139,17 @@ fn reasoning_goes_back_during_its_turn_only() {
         .call("0001")
         .sampled()
         .result("0001", "r");
-    let shown = Build {
+    let going_on = || Build {
         items: first.items.clone(),
         turn: 1,
+    };
+    for shown in [
+        going_on().show(),
+        going_on().step().show(),
+        going_on().step().call("0009").sampled().show(),
+    ] {
+        assert!(shown.contains("\"old\""), "{shown}");
     }
-    .show();
-    assert!(shown.contains("\"old\""), "{shown}");
     let later = first
         .step()
         .message("b")

@@ -53,7 +53,9 @@ pub(super) async fn connect(
             let cause = words::cause(&error);
             Err(failed(format!("no trusted connection to {host}: {cause}")))
         }
-        Err(_) => Err(failed(format!("{host} did not finish TLS within 10 seconds"))),
+        Err(_) => Err(failed(format!(
+            "{host} did not finish TLS within 10 seconds"
+        ))),
     }
 }
 
@@ -61,12 +63,14 @@ pub(super) async fn connect(
 async fn tcp(host: &str, port: u16) -> Result<TcpStream, String> {
     let race = async {
         let found = tokio::net::lookup_host((host, port)).await;
-        let found = found.map_err(|error| format!("{host} cannot be found: {}", words::cause(&error)))?;
+        let found =
+            found.map_err(|error| format!("{host} cannot be found: {}", words::cause(&error)))?;
         let stream = race(in_turn(found.collect())).await;
         stream.map_err(|error| format!("{host}:{port} cannot be reached: {}", words::cause(&error)))
     };
     let stream = clock::timeout(PHASE, race).await;
-    let stream = stream.map_err(|_| format!("{host}:{port} did not answer within 10 seconds"))??;
+    let stream =
+        stream.map_err(|_| format!("{host}:{port} did not answer within 10 seconds"))??;
     // Without it small frames wait for each other; that it fails costs speed alone.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY cannot be set");
@@ -138,7 +142,8 @@ async fn tunnel(proxy: &Proxy, host: &str, port: u16) -> Result<TcpStream, Strin
         head::read(&mut stream).await
     };
     let answer = clock::timeout(PHASE, asked).await;
-    let answer = answer.map_err(|_| format!("the proxy {by}:{at} did not answer within 10 seconds"))?;
+    let answer =
+        answer.map_err(|_| format!("the proxy {by}:{at} did not answer within 10 seconds"))?;
     let (head, rest) = answer.map_err(|error| {
         let cause = words::cause(&error);
         format!("the proxy {by}:{at} did not answer as a proxy does: {cause}")
@@ -146,10 +151,14 @@ async fn tunnel(proxy: &Proxy, host: &str, port: u16) -> Result<TcpStream, Strin
     match head.status {
         // A server speaks only when spoken to here: bytes in front of TLS are not its own.
         200..=299 if rest.is_empty() => Ok(stream),
-        407 => Err(format!("the proxy {by}:{at} wants a name and password, or others than it was given")),
+        407 => Err(format!(
+            "the proxy {by}:{at} wants a name and password, or others than it was given"
+        )),
         _ => {
             let who = words::who(head.status, head.get("server"), head.get("content-type"));
-            Err(format!("the proxy {by}:{at} does not let this computer through to {target}: {who}"))
+            Err(format!(
+                "the proxy {by}:{at} does not let this computer through to {target}: {who}"
+            ))
         }
     }
 }
@@ -161,7 +170,9 @@ mod tests {
     #[test]
     fn families_take_turns() {
         let read = |text: &str| -> Vec<SocketAddr> {
-            text.split(' ').map(|address| address.parse().unwrap()).collect()
+            text.split(' ')
+                .map(|address| address.parse().unwrap())
+                .collect()
         };
         let found = read("[::1]:1 [::2]:1 [::3]:1 1.1.1.1:1 2.2.2.2:1");
         let turns = read("[::1]:1 1.1.1.1:1 [::2]:1 2.2.2.2:1 [::3]:1");

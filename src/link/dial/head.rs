@@ -69,7 +69,9 @@ pub(super) async fn body(
     head: &Head,
     mut bytes: Vec<u8>,
 ) -> Vec<u8> {
-    let length = head.get("content-length").and_then(|text| text.parse().ok());
+    let length = head
+        .get("content-length")
+        .and_then(|text| text.parse().ok());
     let chunked = head
         .get("transfer-encoding")
         .is_some_and(|value| value.eq_ignore_ascii_case("chunked"));
@@ -133,19 +135,38 @@ mod tests {
         for (text, body) in [
             ("HTTP/1.1 401 No\r\nContent-Length: 3\r\n\r\nabcd", "abc"),
             ("HTTP/1.1 401\r\n\r\nabcd", "abcd"),
-            ("HTTP/1.0 401 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n3;x=y\r\ncde\r\n0\r\n\r\n", "abcde"),
-            ("HTTP/1.1 401 No\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "ab"),
-            ("HTTP/1.1 401 No\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nab", "ab"),
+            (
+                "HTTP/1.0 401 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n3;x=y\r\ncde\r\n0\r\n\r\n",
+                "abcde",
+            ),
+            (
+                "HTTP/1.1 401 No\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+                "ab",
+            ),
+            (
+                "HTTP/1.1 401 No\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nab",
+                "ab",
+            ),
         ] {
             let (head, read) = whole(text.as_bytes()).await.unwrap();
-            assert_eq!((head.status, read.as_slice()), (401, body.as_bytes()), "{text}");
+            assert_eq!(
+                (head.status, read.as_slice()),
+                (401, body.as_bytes()),
+                "{text}"
+            );
         }
     }
 
     #[tokio::test]
     async fn what_is_not_http_is_an_error() {
         let long = "HTTP/1.1 200 OK\r\nx: ".to_owned() + &"y".repeat(20_000);
-        for text in ["", "SSH-2.0-x\r\n\r\n", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 x\r\n\r\n", &long] {
+        for text in [
+            "",
+            "SSH-2.0-x\r\n\r\n",
+            "HTTP/1.1 200 OK\r\n",
+            "HTTP/1.1 x\r\n\r\n",
+            &long,
+        ] {
             assert!(whole(text.as_bytes()).await.is_err());
         }
     }

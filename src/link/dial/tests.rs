@@ -32,14 +32,23 @@ async fn only_the_paired_instances_own_word_stops_dialling() {
         ("401 No".into(), own.into()),
         ("401 No\r\nWWW-Authenticate: Basic".into(), own.into()),
         (format!("401 No\r\n{BEARER}"), own.replace("i-1", "i-2")),
-        (format!("401 No\r\n{BEARER}"), own.replace("llembas", "nginx")),
+        (
+            format!("401 No\r\n{BEARER}"),
+            own.replace("llembas", "nginx"),
+        ),
         (format!("403 No\r\n{BEARER}"), own.into()),
         ("409 Conflict".into(), "{}".into()),
         ("426 Upgrade".into(), "{}".into()),
-        ("302 Found\r\nServer: portal\r\nContent-Type: text/html".into(), String::new()),
+        (
+            "302 Found\r\nServer: portal\r\nContent-Type: text/html".into(),
+            String::new(),
+        ),
     ] {
         let failed = refused(&head, &body).await;
-        assert!(matches!(failed, Refusal::Failed { .. }), "{head} {body}: {failed:?}");
+        assert!(
+            matches!(failed, Refusal::Failed { .. }),
+            "{head} {body}: {failed:?}"
+        );
     }
 }
 
@@ -47,15 +56,34 @@ async fn only_the_paired_instances_own_word_stops_dialling() {
 async fn the_other_refusals_are_read() {
     let held = r#"{"product":"llembas","instance":"i-1","reason":"held","text":"t","holder":{"address":"10.0.0.7","since":1764512345678}}"#;
     let holder = "10.0.0.7, since 2025-11-30T14:19:05Z".to_owned();
-    assert_eq!(refused("409 Conflict", held).await, Refusal::Held { holder });
+    assert_eq!(
+        refused("409 Conflict", held).await,
+        Refusal::Held { holder }
+    );
     let version = r#"{"product":"llembas","protocol":4,"text":"t"}"#;
-    assert_eq!(refused("426 Upgrade Required", version).await, Refusal::Version { theirs: Some(4) });
-    let later = refused("503 Later\r\nRetry-After: 30", r#"{"product":"llembas","text":"busy"}"#).await;
+    assert_eq!(
+        refused("426 Upgrade Required", version).await,
+        Refusal::Version { theirs: Some(4) }
+    );
+    let later = refused(
+        "503 Later\r\nRetry-After: 30",
+        r#"{"product":"llembas","text":"busy"}"#,
+    )
+    .await;
     let wait = Duration::from_secs(30);
-    assert_eq!(later, Refusal::Later { wait, text: "busy".into() });
+    assert_eq!(
+        later,
+        Refusal::Later {
+            wait,
+            text: "busy".into()
+        }
+    );
     let hour = refused("429 Slow\r\nRetry-After: 999999", "").await;
     assert!(matches!(hour, Refusal::Later { wait, .. } if wait == Duration::from_secs(3600)));
-    for head in ["503 Down", "503 Down\r\nRetry-After: Fri, 31 Dec 1999 23:59:59 GMT"] {
+    for head in [
+        "503 Down",
+        "503 Down\r\nRetry-After: Fri, 31 Dec 1999 23:59:59 GMT",
+    ] {
         assert!(matches!(refused(head, "").await, Refusal::Failed { .. }));
     }
     let who = refused("302 Found\r\nServer: portal\r\nContent-Type: text/html", "").await;
@@ -78,7 +106,10 @@ async fn an_upgrade_is_checked_whole() {
         ("lembas.link.3", "lembas.link.2"),
         ("Sec-WebSocket-Protocol: lembas.link.3\r\n", ""),
         ("Accept: ", "Accept: x"),
-        ("Connection:", "Sec-WebSocket-Extensions: permessage-deflate\r\nConnection:"),
+        (
+            "Connection:",
+            "Sec-WebSocket-Extensions: permessage-deflate\r\nConnection:",
+        ),
     ] {
         let bad = good.replace(from, to);
         assert_ne!(bad, good);

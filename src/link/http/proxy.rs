@@ -69,7 +69,10 @@ impl Proxy {
     pub(in crate::link) fn address(&self) -> (String, u16) {
         let host = self.0.host_str().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        (host.to_owned(), self.0.port_or_known_default().unwrap_or(80))
+        (
+            host.to_owned(),
+            self.0.port_or_known_default().unwrap_or(80),
+        )
     }
 
     /// The value of `Proxy-Authorization`.
@@ -146,7 +149,9 @@ impl Proxies {
         }
         let read = |value: Option<String>, from| {
             let value = value.filter(|value| !value.trim().is_empty());
-            value.map(|value| Proxy::read(value.trim(), from)).transpose()
+            value
+                .map(|value| Proxy::read(value.trim(), from))
+                .transpose()
         };
         let all = read(vars.all, "ALL_PROXY")?;
         Ok(Self {
@@ -178,7 +183,10 @@ impl Proxies {
 }
 
 fn exceptions(text: &str) -> Vec<Except> {
-    let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    let entries = text
+        .split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty());
     entries.map(exception).collect()
 }
 
@@ -297,10 +305,21 @@ mod tests {
         // me:p@ss:
         assert_eq!(proxy.authorization().unwrap(), "Basic bWU6cEBzczo=");
         assert!(!format!("{proxy:?}").contains("ss%3A"));
-        assert_eq!(Proxy::read("http://proxy", "x").unwrap().authorization(), None);
-        for bad in ["socks5://me:hunter2@proxy:1", "https://me:hunter2@proxy:1", "http://", "me:hunter2@:x:"] {
+        assert_eq!(
+            Proxy::read("http://proxy", "x").unwrap().authorization(),
+            None
+        );
+        for bad in [
+            "socks5://me:hunter2@proxy:1",
+            "https://me:hunter2@proxy:1",
+            "http://",
+            "me:hunter2@:x:",
+        ] {
             let error = Proxy::read(bad, "HTTPS_PROXY").unwrap_err().to_string();
-            assert!(error.contains("HTTPS_PROXY") && !error.contains("hunter2"), "{error}");
+            assert!(
+                error.contains("HTTPS_PROXY") && !error.contains("hunter2"),
+                "{error}"
+            );
         }
     }
 }

@@ -152,8 +152,18 @@ mod tests {
         assert_eq!(Pin::read(&pin.to_string()).unwrap(), pin);
         let hex = pin.to_string().replace("sha256:", "").to_uppercase();
         let pairs: Vec<&str> = (0..32).map(|n| &hex[2 * n..2 * n + 2]).collect();
-        assert_eq!(Pin::read(&format!("sha256:{}", pairs.join(":"))).unwrap(), pin);
-        for bad in ["", "sha256:", "sha1:00", "sha256:zz", &"+1".repeat(32), &format!("sha256:{}", "+1".repeat(32))] {
+        assert_eq!(
+            Pin::read(&format!("sha256:{}", pairs.join(":"))).unwrap(),
+            pin
+        );
+        for bad in [
+            "",
+            "sha256:",
+            "sha1:00",
+            "sha256:zz",
+            &"+1".repeat(32),
+            &format!("sha256:{}", "+1".repeat(32)),
+        ] {
             assert!(Pin::read(bad).is_err(), "{bad}");
         }
     }

@@ -91,7 +91,13 @@ async fn a_successor_refused_before_its_first_use_gives_way_to_the_token() {
 async fn what_is_no_token_is_not_written() {
     let (_folder, file) = linked().await;
     let long = "a".repeat(513);
-    for bad in ["", "short", "with space 0123456789", "line\n012345678901234567", &long] {
+    for bad in [
+        "",
+        "short",
+        "with space 0123456789",
+        "line\n012345678901234567",
+        &long,
+    ] {
         let refused = file.succeed(secret(bad)).await;
         assert!(matches!(refused, Err(InstanceError::BadToken)), "{bad:?}");
     }
@@ -103,7 +109,10 @@ async fn a_broken_file_says_what_to_do() {
     let (_folder, file) = linked().await;
     std::fs::write(file.path(), "{").unwrap();
     let error = file.load().await.unwrap_err().to_string();
-    assert!(error.contains("instance.json") && error.contains("lembas link"), "{error}");
+    assert!(
+        error.contains("instance.json") && error.contains("lembas link"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -96,7 +96,10 @@ fn the_wait_doubles_up_to_thirty_seconds_and_is_drawn_from_the_whole_of_it() {
         bench.step(failed("refused"));
         waits.push(bench.wait().as_millis());
     }
-    assert_eq!(waits, [250, 500, 1000, 2000, 4000, 8000, 15000, 15000, 15000]);
+    assert_eq!(
+        waits,
+        [250, 500, 1000, 2000, 4000, 8000, 15000, 15000, 15000]
+    );
     for (draw, wait) in [(0.0, 0), (0.999, 29970)] {
         bench.draw = draw;
         bench.step(failed("refused"));
@@ -126,15 +129,48 @@ fn what_each_refusal_leads_to() {
     use Refusal::{Held, Later, Revoked, Version};
     let secs = Duration::from_secs;
     for (refusal, phase, wait) in [
-        (Revoked { text: "x".into() }, Phase::Revoked, Some(secs(900))),
-        (Version { theirs: Some(2) }, Phase::Version, Some(secs(3600))),
+        (
+            Revoked { text: "x".into() },
+            Phase::Revoked,
+            Some(secs(900)),
+        ),
+        (
+            Version { theirs: Some(2) },
+            Phase::Version,
+            Some(secs(3600)),
+        ),
         (Held { holder: "h".into() }, Phase::Replaced, None),
-        (Later { wait: secs(100), text: "t".into() }, Phase::Offline, Some(secs(105))),
-        (Later { wait: secs(0), text: "t".into() }, Phase::Offline, Some(Duration::from_millis(500))),
-        (Later { wait: secs(99999), text: "t".into() }, Phase::Offline, Some(secs(3615))),
+        (
+            Later {
+                wait: secs(100),
+                text: "t".into(),
+            },
+            Phase::Offline,
+            Some(secs(105)),
+        ),
+        (
+            Later {
+                wait: secs(0),
+                text: "t".into(),
+            },
+            Phase::Offline,
+            Some(Duration::from_millis(500)),
+        ),
+        (
+            Later {
+                wait: secs(99999),
+                text: "t".into(),
+            },
+            Phase::Offline,
+            Some(secs(3615)),
+        ),
     ] {
         let mut bench = started();
-        assert_eq!(bench.step(Event::Refused(refusal.clone())), [], "{refusal:?}");
+        assert_eq!(
+            bench.step(Event::Refused(refusal.clone())),
+            [],
+            "{refusal:?}"
+        );
         assert_eq!(bench.phase(), phase, "{refusal:?}");
         assert!(!bench.machine.state().reason.is_empty());
         // Neither a wake nor a new network overrides it, a person does.
@@ -184,7 +220,11 @@ fn what_each_close_leads_to() {
 #[test]
 fn changed_limits_close_and_dial_at_once() {
     let mut bench = started();
-    assert_eq!(bench.step(Event::Redial), [], "the dial under way will say them");
+    assert_eq!(
+        bench.step(Event::Redial),
+        [],
+        "the dial under way will say them"
+    );
     bench.linked();
     let close = Action::Close {
         code: 1012,
@@ -192,7 +232,11 @@ fn changed_limits_close_and_dial_at_once() {
     };
     assert_eq!(bench.step(Event::Redial), [close]);
     assert_eq!(bench.step(Event::Redial), [], "it is closing");
-    assert_eq!(bench.step(Event::Retry { take: false }), [], "it is closing");
+    assert_eq!(
+        bench.step(Event::Retry { take: false }),
+        [],
+        "it is closing"
+    );
     assert_eq!(bench.step(closed(1012, "limits")), dial());
     bench.linked();
 }
@@ -201,14 +245,21 @@ fn changed_limits_close_and_dial_at_once() {
 fn a_wake_asks_first_and_dials_when_nothing_answers() {
     let mut bench = started();
     bench.linked();
-    assert_eq!(bench.step(Event::Stirred), [Action::Ask(Duration::from_secs(3))]);
+    assert_eq!(
+        bench.step(Event::Stirred),
+        [Action::Ask(Duration::from_secs(3))]
+    );
     assert_eq!(bench.step(Event::Alive(true)), []);
     assert_eq!(bench.phase(), Phase::Linked);
     bench.step(Event::Stirred);
     let both = [Action::Drop, Action::Dial { take: false }];
     assert_eq!(bench.step(Event::Alive(false)), both);
     assert_eq!(bench.phase(), Phase::Dialling);
-    assert_eq!(bench.step(closed(1001, "late")), [], "that socket is nobody's any more");
+    assert_eq!(
+        bench.step(closed(1001, "late")),
+        [],
+        "that socket is nobody's any more"
+    );
 }
 
 #[test]
@@ -223,15 +274,27 @@ fn a_wake_or_a_person_ends_the_wait() {
         assert_eq!(bench.step(Event::Tick), []);
     }
     let mut bench = started();
-    assert_eq!(bench.step(Event::Stirred), [Action::Abandon, Action::Dial { take: false }]);
-    assert_eq!(bench.step(Event::Retry { take: false }), [], "one dial at a time");
+    assert_eq!(
+        bench.step(Event::Stirred),
+        [Action::Abandon, Action::Dial { take: false }]
+    );
+    assert_eq!(
+        bench.step(Event::Retry { take: false }),
+        [],
+        "one dial at a time"
+    );
 }
 
 #[test]
 fn a_person_takes_the_link_from_another_process() {
     let mut bench = started();
-    bench.step(Event::Refused(Refusal::Held { holder: String::new() }));
-    assert_eq!(bench.step(Event::Retry { take: true }), [Action::Dial { take: true }]);
+    bench.step(Event::Refused(Refusal::Held {
+        holder: String::new(),
+    }));
+    assert_eq!(
+        bench.step(Event::Retry { take: true }),
+        [Action::Dial { take: true }]
+    );
     bench.linked();
     bench.step(closed(4001, "taken"));
     assert_eq!(bench.phase(), Phase::Replaced);
@@ -243,7 +306,9 @@ fn a_person_takes_the_link_from_another_process() {
 fn a_token_refused_before_its_first_use_is_replaced_at_once() {
     let mut bench = started();
     assert_eq!(bench.step(Event::Refused(Refusal::Superseded)), dial());
-    let revoked = Refusal::Revoked { text: String::new() };
+    let revoked = Refusal::Revoked {
+        text: String::new(),
+    };
     assert_eq!(bench.step(Event::Refused(revoked)), []);
     assert_eq!(bench.phase(), Phase::Revoked);
 }
@@ -251,7 +316,9 @@ fn a_token_refused_before_its_first_use_is_replaced_at_once() {
 #[test]
 fn a_revoked_computer_looks_slowly_and_stays_revoked_while_nobody_answers() {
     let mut bench = started();
-    bench.step(Event::Refused(Refusal::Revoked { text: "gone".into() }));
+    bench.step(Event::Refused(Refusal::Revoked {
+        text: "gone".into(),
+    }));
     let since = bench.machine.state().since;
     for _ in 0..4 {
         assert_eq!(bench.wait().as_secs(), 900);
@@ -266,7 +333,9 @@ fn a_revoked_computer_looks_slowly_and_stays_revoked_while_nobody_answers() {
     bench.step(Event::Initialized);
     assert_eq!(bench.phase(), Phase::Linked);
     // And a new pairing dials at once.
-    bench.step(Event::Refused(Refusal::Failed { text: "late".into() }));
+    bench.step(Event::Refused(Refusal::Failed {
+        text: "late".into(),
+    }));
     assert_eq!(bench.phase(), Phase::Linked, "no dial was under way");
 }
 
@@ -302,7 +371,12 @@ fn an_hour_of_refused_dials_is_a_few_lines_of_log() {
         bench.wait();
     }
     assert!(tries > 200);
-    assert!(bench.lines.len() < 20, "{}: {:#?}", bench.lines.len(), bench.lines);
+    assert!(
+        bench.lines.len() < 20,
+        "{}: {:#?}",
+        bench.lines.len(),
+        bench.lines
+    );
     bench.linked();
     assert_eq!(bench.lines.last().unwrap(), "link: linked");
 }
@@ -321,7 +395,11 @@ fn the_state_says_since_when_and_until_when() {
     for _ in 0..3 {
         bench.wait();
         bench.step(failed("refused"));
-        assert_eq!(bench.machine.state().since, state.since, "offline since the drop");
+        assert_eq!(
+            bench.machine.state().since,
+            state.since,
+            "offline since the drop"
+        );
     }
 }
 
@@ -354,7 +432,11 @@ fn reconnecting_is_as_fast_as_promised() {
             })
             .collect();
         late.sort_by(f64::total_cmp);
-        assert!(late[1000] <= median, "after {outage}: median {}", late[1000]);
+        assert!(
+            late[1000] <= median,
+            "after {outage}: median {}",
+            late[1000]
+        );
         assert!(late[1900] <= high, "after {outage}: p95 {}", late[1900]);
     }
 }

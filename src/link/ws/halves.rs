@@ -40,7 +40,10 @@ pub struct WsSink<S, M> {
 pub fn frames<S, M>(stream: S, taken: Option<Arc<AtomicU64>>) -> (WsSource<S>, WsSink<S, M>)
 where
     M: Message,
-    S: Stream<Item = Result<M, M::Error>> + futures_util::Sink<M, Error = M::Error> + Send + 'static,
+    S: Stream<Item = Result<M, M::Error>>
+        + futures_util::Sink<M, Error = M::Error>
+        + Send
+        + 'static,
 {
     let (sink, source) = stream.split();
     (WsSource(source), WsSink { sink, taken })
@@ -67,7 +70,10 @@ where
     S: futures_util::Sink<M, Error = M::Error> + Send + 'static,
 {
     async fn send(&mut self, frame: Outgoing) -> io::Result<()> {
-        self.sink.feed(M::outgoing(frame)).await.map_err(broken::<M>)
+        self.sink
+            .feed(M::outgoing(frame))
+            .await
+            .map_err(broken::<M>)
     }
 
     async fn flush(&mut self) -> io::Result<()> {

@@ -55,7 +55,14 @@ async fn messages_pass_in_both_directions_and_in_order() {
     }
     assert_eq!(hub.request("echo", json!(["ü"])).await, Ok(json!(["ü"])));
     assert_eq!(device.request("echo", json!([1])).await, Ok(json!([1])));
-    assert!(heard.0.lock().iter().cloned().eq((0..300).map(|n| json!([n]))));
+    assert!(
+        heard
+            .0
+            .lock()
+            .iter()
+            .cloned()
+            .eq((0..300).map(|n| json!([n])))
+    );
     let long = json!(["x".repeat(3 * 1024 * 1024)]);
     assert_eq!(device.request("echo", long.clone()).await, Ok(long));
 }
@@ -90,11 +97,16 @@ async fn a_close_carries_its_code_and_reason() {
 async fn binary_messages_are_ignored() {
     let (device, mut hub) = raw(1000).await;
     let (_device, _done, service) = peer(device, Limits::device());
-    hub.send(tungstenite::Message::binary(vec![123, 125])).await.unwrap();
+    hub.send(tungstenite::Message::binary(vec![123, 125]))
+        .await
+        .unwrap();
     let frame = r#"{"jsonrpc":"2.0","id":1,"method":"echo","params":[2]}"#;
     hub.send(tungstenite::Message::text(frame)).await.unwrap();
     let answer = hub.next().await.unwrap().unwrap();
-    assert_eq!(answer.to_text().unwrap(), r#"{"jsonrpc":"2.0","id":1,"result":[2]}"#);
+    assert_eq!(
+        answer.to_text().unwrap(),
+        r#"{"jsonrpc":"2.0","id":1,"result":[2]}"#
+    );
     assert!(service.0.lock().is_empty());
 }
 
@@ -114,7 +126,8 @@ async fn a_slow_write_is_not_a_dead_one() {
     // The other side takes 4 KiB a second: each write takes long, and bytes go all the time.
     let (device, mut far) = {
         let (a, b) = duplex(1024);
-        let device = WebSocketStream::from_raw_socket(Counted::new(a), Role::Client, Some(config()));
+        let device =
+            WebSocketStream::from_raw_socket(Counted::new(a), Role::Client, Some(config()));
         (device.await, b)
     };
     let limits = Limits {
@@ -123,11 +136,16 @@ async fn a_slow_write_is_not_a_dead_one() {
     };
     let (device, done, _) = peer(device, limits);
     device.set_max_send(MAX_FRAME);
-    device.notify("n", json!(["x".repeat(400 * 1024)])).await.unwrap();
+    device
+        .notify("n", json!(["x".repeat(400 * 1024)]))
+        .await
+        .unwrap();
     let mut buffer = vec![0; 4096];
     for _ in 0..90 {
         clock::sleep(Duration::from_secs(1)).await;
-        tokio::io::AsyncReadExt::read(&mut far, &mut buffer).await.unwrap();
+        tokio::io::AsyncReadExt::read(&mut far, &mut buffer)
+            .await
+            .unwrap();
     }
     assert!(!device.is_closed());
     // And now it takes nothing any more.
@@ -138,7 +156,13 @@ async fn a_slow_write_is_not_a_dead_one() {
 fn a_wait_is_read_from_a_close_reason() {
     let wait = Duration::from_secs(90);
     assert_eq!(read_retry_after(&retry_after(wait)), Some(wait));
-    for text in ["", "retry_after=", "retry_after=-1", "retry_after=x", "restart"] {
+    for text in [
+        "",
+        "retry_after=",
+        "retry_after=-1",
+        "retry_after=x",
+        "restart",
+    ] {
         assert_eq!(read_retry_after(text), None, "{text}");
     }
 }
