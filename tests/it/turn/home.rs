@@ -428,7 +428,6 @@ impl Tool for Fake {
                 _ => CallStatus::Ok,
             };
             Outcome {
-                plan: None,
                 status,
                 text: format!("ran {text}"),
                 diff: None,
