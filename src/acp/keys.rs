@@ -137,13 +137,7 @@ impl Keys {
         again: Again,
         work: BoxFuture<'static, Did>,
     ) -> Result<Value, RpcError> {
-        let printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-        // A scheduled run's key has our own mark before it.
-        let length = key.strip_prefix("run:").unwrap_or(&key).len();
-        if !(1..=MAX_KEY).contains(&length) || !printable {
-            let text = format!("a key has 1 to {MAX_KEY} printable ASCII characters");
-            return Err(bad("params", text));
-        }
+        check(&key)?;
         let params = digest(params);
         let keys = self.clone();
         let task = self.tasks.spawn("keyed work", async move {
@@ -201,6 +195,18 @@ impl Keys {
             gate
         })
     }
+}
+
+/// Whether a key has the form of one (N1).
+pub(crate) fn check(key: &str) -> Result<(), RpcError> {
+    let printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    // A scheduled run's key has our own mark before it.
+    let length = key.strip_prefix("run:").unwrap_or(key).len();
+    if (1..=MAX_KEY).contains(&length) && printable {
+        return Ok(());
+    }
+    let text = format!("a key has 1 to {MAX_KEY} printable ASCII characters");
+    Err(bad("params", text))
 }
 
 /// Of params as they mean, whatever the order of their fields.
