@@ -43,7 +43,9 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Reads files or folders (absolute, links not yet resolved).
-    Read { paths: Vec<PathBuf> },
+    Read {
+        paths: Vec<PathBuf>,
+    },
     /// Changes one file (absolute). `digest` is of the bytes that will be there.
     Write {
         path: PathBuf,

@@ -19,7 +19,8 @@ pub const STOPPED: &str = "Not run: the turn was stopped.";
 
 pub const STOPPED_RUNNING: &str = "Stopped while it ran.";
 
-pub const BROKE: &str = "The tool broke down inside lembas. This is a fault of lembas, not of the call.";
+pub const BROKE: &str =
+    "The tool broke down inside lembas. This is a fault of lembas, not of the call.";
 
 pub fn no_tool(name: &str) -> String {
     format!("There is no tool {name}. Call one of the tools that you were given.")

@@ -39,7 +39,9 @@ pub enum Note {
     Date(String),
     Mode(Mode),
     /// The turn nears its last step: so many more are possible.
-    WrapUp { left: u32 },
+    WrapUp {
+        left: u32,
+    },
 }
 
 /// The texts. All of them are the spec's; implementations only fill them.

@@ -126,7 +126,11 @@ impl Facts for Machine {
 
     fn monitor_environment(&self) -> Vec<(String, String)> {
         let mut all = self.inherited(&["HOME", "USER", "SHELL"]);
-        all.extend(WATCH.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
+        all.extend(
+            WATCH
+                .iter()
+                .map(|(n, v)| ((*n).to_owned(), (*v).to_owned())),
+        );
         let locale = self.locale.get_or_init(locale).clone();
         all.push(("LC_ALL".to_owned(), locale));
         all.sort();
@@ -155,16 +159,20 @@ fn login_path() -> Vec<PathBuf> {
         .filter(|shell| Path::new(shell).is_absolute())
         .unwrap_or_else(|| "/bin/bash".to_owned());
     // Start-up files may print too: the last such line is ours.
-    let said = run(&shell, &["-lc", "printf '\\nLEMBAS-PATH=%s\\n' \"$PATH\""], LOGIN)
-        .and_then(|said| {
-            said.lines()
-                .rev()
-                .find_map(|line| line.strip_prefix(BEFORE))
-                .filter(|path| !path.is_empty())
-                .map(str::to_owned)
-        })
-        .or_else(|| env::text(&env::PATH))
-        .unwrap_or_else(|| PLAIN.to_owned());
+    let said = run(
+        &shell,
+        &["-lc", "printf '\\nLEMBAS-PATH=%s\\n' \"$PATH\""],
+        LOGIN,
+    )
+    .and_then(|said| {
+        said.lines()
+            .rev()
+            .find_map(|line| line.strip_prefix(BEFORE))
+            .filter(|path| !path.is_empty())
+            .map(str::to_owned)
+    })
+    .or_else(|| env::text(&env::PATH))
+    .unwrap_or_else(|| PLAIN.to_owned());
     let mut folders: Vec<PathBuf> = Vec::new();
     for folder in std::env::split_paths(&said) {
         // A relative entry would make the folder a command runs in decide what runs.

@@ -12,8 +12,23 @@ use crate::permission::{BoxKind, Run, Sees, covered_at_home, kept_names};
 
 /// Folders of the home folder that builds read: toolchains and package caches.
 const TOOLS_AT_HOME: &[&str] = &[
-    ".cargo", ".rustup", ".nvm", ".npm", ".pyenv", ".rbenv", ".local/bin", ".local/lib",
-    ".local/share/pnpm", "go", ".gradle", ".m2", ".cache", ".bun", ".deno", ".sdkman", ".asdf",
+    ".cargo",
+    ".rustup",
+    ".nvm",
+    ".npm",
+    ".pyenv",
+    ".rbenv",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/pnpm",
+    "go",
+    ".gradle",
+    ".m2",
+    ".cache",
+    ".bun",
+    ".deno",
+    ".sdkman",
+    ".asdf",
 ];
 
 /// What stands before the shell to put it into its box; nothing for an open run.
@@ -170,7 +185,9 @@ fn kept(root: &Path, git: bool) -> Vec<PathBuf> {
     let mut at = 0;
     while let Some(folder) = folders.get(at).cloned() {
         at += 1;
-        let depth = folder.strip_prefix(root).map_or(0, |p| p.components().count());
+        let depth = folder
+            .strip_prefix(root)
+            .map_or(0, |p| p.components().count());
         let room = MOST.saturating_sub(folders.len());
         if depth >= DEEP || room == 0 {
             continue;
@@ -201,6 +218,9 @@ fn kept(root: &Path, git: bool) -> Vec<PathBuf> {
         .iter()
         .flat_map(|folder| names.iter().map(|name| folder.join(name)))
         // A link could not be bound over; it is resolved and judged where it leads.
-        .filter(|path| path.symlink_metadata().is_ok_and(|about| !about.is_symlink()))
+        .filter(|path| {
+            path.symlink_metadata()
+                .is_ok_and(|about| !about.is_symlink())
+        })
         .collect()
 }

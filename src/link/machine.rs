@@ -176,7 +176,7 @@ impl Machine {
             }
             Event::Initialized => self.initialized(now, &mut out),
             Event::Refused(refusal) => self.refused(refusal, now, &mut out),
-            Event::Closed { code, text } => self.closed(code, text, now, &mut out),
+            Event::Closed { code, text } => self.closed(code, &text, now, &mut out),
             Event::Retry { take } => match self.at {
                 At::Up { .. } | At::Closing => {}
                 At::Dialling if !take => {}
@@ -292,7 +292,7 @@ impl Machine {
         }
     }
 
-    fn closed(&mut self, code: Option<u16>, text: String, now: Now, out: &mut Vec<Action>) {
+    fn closed(&mut self, code: Option<u16>, text: &str, now: Now, out: &mut Vec<Action>) {
         let lived = match self.at {
             At::Up { since, .. } => now.at.saturating_duration_since(since) >= LIVED,
             At::Closing => false,
@@ -311,10 +311,10 @@ impl Machine {
                 self.tell(Phase::Replaced, words::taken(), None, now, out);
             }
             Some(code::LATER) => {
-                let wait = super::ws::read_retry_after(&text);
+                let wait = super::ws::read_retry_after(text);
                 match wait {
                     Some(wait) => self.obey(wait, words::asked_to_wait(), now, out),
-                    None => self.fail(words::closed(Some(code::LATER), &text), now, out),
+                    None => self.fail(words::closed(Some(code::LATER), text), now, out),
                 }
             }
             Some(code::REFUSED) if text == "protocol" => {
@@ -324,7 +324,7 @@ impl Machine {
                 self.at = At::Rest;
                 self.tell(Phase::Revoked, words::other_instance(), None, now, out);
             }
-            code => self.fail(words::closed(code, &text), now, out),
+            code => self.fail(words::closed(code, text), now, out),
         }
     }
 

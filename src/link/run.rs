@@ -167,7 +167,7 @@ impl Link {
 
 /// How a dial ended.
 enum Dialled {
-    Up(Socket, Arc<Instance>),
+    Up(Box<Socket>, Arc<Instance>),
     Refused(Refusal),
     /// There is no pairing on the disk.
     NotLinked,
@@ -392,7 +392,7 @@ async fn dial(config: LinkConfig, boot: String, take: bool) -> Dialled {
                 // The new token stays the one that is used; only the old one is kept longer.
                 tracing::warn!(%error, "the used token cannot be written down");
             }
-            Dialled::Up(socket, instance)
+            Dialled::Up(Box::new(socket), instance)
         }
         Err(refusal @ Refusal::Revoked { .. }) => match config.file.refuse(used).await {
             Ok(true) => Dialled::Refused(Refusal::Superseded),
@@ -402,3 +402,6 @@ async fn dial(config: LinkConfig, boot: String, take: bool) -> Dialled {
         Err(refusal) => Dialled::Refused(refusal),
     }
 }
+
+#[cfg(test)]
+mod tests;

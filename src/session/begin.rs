@@ -294,7 +294,11 @@ fn title(parts: &[Part]) -> Option<String> {
         _ => None,
     })?;
     let line = text.lines().map(str::trim).find(|l| !l.is_empty())?;
-    let mut title: String = line.chars().filter(|c| !c.is_control()).take(TITLE).collect();
+    let mut title: String = line
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(TITLE)
+        .collect();
     if line.chars().count() > TITLE {
         title.push('…');
     }

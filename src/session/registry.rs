@@ -176,8 +176,15 @@ impl Registry {
             .and_then(|s| serde_json::to_string(s).ok());
         let agents = new.agents.as_ref().map(ToString::to_string);
         let content = serde_json::to_vec(&(
-            &new.cwd, &new.also, &new.model, new.mode, &new.level, &agents, &new.said,
-            &new.context, &scheduled,
+            &new.cwd,
+            &new.also,
+            &new.model,
+            new.mode,
+            &new.level,
+            &agents,
+            &new.said,
+            &new.context,
+            &scheduled,
         ));
         let key = new.key.map(|key| KeyRow {
             scope: format!("{origin}\nnew"),

@@ -150,7 +150,10 @@ impl SessionTask {
                     mode: mode_word(mode).to_owned(),
                     by,
                 },
-                Settings { mode, ..now.clone() },
+                Settings {
+                    mode,
+                    ..now.clone()
+                },
             ),
             Change::Model(model) => (
                 Body::Model {
@@ -220,11 +223,7 @@ impl SessionTask {
 
     /// How a turn ended, from the journal.
     async fn turn_done(&self, turn: u32) -> Result<TurnDone, SessionError> {
-        let item = self
-            .journal
-            .store()
-            .turn_end(&self.facts.id, turn)
-            .await?;
+        let item = self.journal.store().turn_end(&self.facts.id, turn).await?;
         match item {
             Some(Item {
                 body:

@@ -3,17 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lembas::exec::facts::facts;
+use lembas::exec::facts::Machine;
 use lembas::exec::monitor::{WatchError, watch};
 use lembas::exec::run::{Ended, Places, Ran, run};
-use lembas::permission::testing::grant_to_launch;
-use lembas::permission::{BoxKind, BoxStrength, Fence, Launch};
+use lembas::permission::testing::grant_to_run;
+use lembas::permission::{BoxKind, BoxPlan, Facts as _, Purpose, Run, Sees, Strength};
 use lembas::rt::CancellationToken;
 
 struct Bench {
     folder: tempfile::TempDir,
     kind: BoxKind,
     timeout: Duration,
+    git: bool,
 }
 
 impl Bench {
@@ -22,6 +23,7 @@ impl Bench {
             folder: tempfile::tempdir().unwrap(),
             kind,
             timeout: Duration::from_secs(30),
+            git: false,
         }
     }
 
@@ -31,20 +33,25 @@ impl Bench {
         root
     }
 
-    async fn launch(&self, text: &str) -> Launch {
-        let facts = facts(&[]).await;
-        Launch {
+    fn judged(&self, text: &str) -> Run {
+        Run {
             text: text.to_owned(),
             cwd: self.root(),
-            env: facts.env,
-            fence: Fence {
-                kind: self.kind,
-                writable: vec![self.root()],
-                network: false,
-                scratch: self.kind != BoxKind::Read,
-                covered: Vec::new(),
-            },
             timeout: self.timeout,
+            purpose: Purpose::Tool,
+            r#box: BoxPlan {
+                kind: self.kind,
+                sees: if self.kind == BoxKind::Read {
+                    Sees::Roots
+                } else {
+                    Sees::Disk
+                },
+                network: self.kind == BoxKind::Open,
+                git: self.git,
+                roots: vec![self.root()],
+                also: Vec::new(),
+            },
+            environment: Machine::new(Vec::new()).environment(),
         }
     }
 
@@ -53,17 +60,18 @@ impl Bench {
     }
 
     async fn stopped_by(&self, text: &str, stop: &CancellationToken) -> Ran {
-        let grant = grant_to_launch(self.launch(text).await);
+        let grant = grant_to_run(self.judged(text));
         let places = Places {
             spill: self.folder.path().join("spill/1.out"),
             scratch: self.folder.path().join("scratch"),
+            own: Vec::new(),
         };
         run(grant, &places, &|_| {}, stop).await.unwrap()
     }
 }
 
-async fn boxed() -> bool {
-    facts(&[]).await.strength == BoxStrength::Full
+fn boxed() -> bool {
+    Machine::new(Vec::new()).strength() == Strength::Full
 }
 
 fn alive(mark: &str) -> bool {
@@ -78,7 +86,7 @@ fn alive(mark: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_box_keeps_writes_in_the_roots_and_the_network_out() {
-    assert!(boxed().await, "bubblewrap must work where the tests run");
+    assert!(boxed(), "bubblewrap must work where the tests run");
     let bench = Bench::new(BoxKind::Roots);
     let outside = bench.folder.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
@@ -97,23 +105,28 @@ async fn a_box_keeps_writes_in_the_roots_and_the_network_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn protected_names_stay_as_they_are_in_a_box() {
-    let bench = Bench::new(BoxKind::Roots);
-    let root = bench.root();
-    for folder in [".git/hooks", "sub/.git/hooks", ".github/workflows"] {
-        std::fs::create_dir_all(root.join(folder)).unwrap();
+    for git in [false, true] {
+        let mut bench = Bench::new(BoxKind::Roots);
+        bench.git = git;
+        let root = bench.root();
+        for folder in [".git/hooks", "sub/.git/hooks", ".github/workflows"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        std::fs::write(root.join(".git/config"), "[core]\n").unwrap();
+        std::fs::write(root.join(".envrc"), "export A=1\n").unwrap();
+        let ran = bench
+            .run(
+                "for f in .git/hooks/post-commit sub/.git/hooks/x .github/workflows/x.yml .git/config .envrc; \
+                 do echo evil >> $f && echo wrote $f; done; echo ok > .git/index; mv .git/hooks h2; ls",
+            )
+            .await;
+        assert!(!ran.output.text.contains("wrote"), "{}", ran.output.text);
+        let config = std::fs::read_to_string(root.join(".git/config")).unwrap();
+        assert_eq!(config, "[core]\n");
+        // Only a git command that was judged to write may change the repository's own files.
+        assert_eq!(root.join(".git/index").exists(), git);
+        assert!(root.join(".git/hooks").is_dir());
     }
-    std::fs::write(root.join(".git/config"), "[core]\n").unwrap();
-    std::fs::write(root.join(".envrc"), "export A=1\n").unwrap();
-    let ran = bench
-        .run(
-            "for f in .git/hooks/post-commit sub/.git/hooks/x .github/workflows/x.yml .git/config .envrc; \
-             do echo evil >> $f && echo wrote $f; done; echo ok > .git/index; mv .git/hooks h2; ls",
-        )
-        .await;
-    assert!(!ran.output.text.contains("wrote"), "{}", ran.output.text);
-    assert_eq!(std::fs::read_to_string(root.join(".git/config")).unwrap(), "[core]\n");
-    assert!(root.join(".git/index").exists());
-    assert!(root.join(".git/hooks").is_dir());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,7 +178,11 @@ async fn a_timeout_ends_the_whole_group_after_a_grace() {
             ))
             .await;
         assert_eq!(ran.ended, Ended::Timeout);
-        assert!(ran.output.text.contains("told"), "{kind:?}: {}", ran.output.text);
+        assert!(
+            ran.output.text.contains("told"),
+            "{kind:?}: {}",
+            ran.output.text
+        );
         assert!(!alive(&format!("9872.{mark}")));
         assert!(ran.time < Duration::from_secs(5), "{:?}", ran.time);
     }
@@ -177,7 +194,9 @@ async fn stop_ends_a_command_that_does_not_listen() {
     let stop = CancellationToken::new();
     let told = stop.clone();
     let mark = format!("{}8", std::process::id());
-    let text = format!("trap '' TERM; echo begun; while :; do sleep 0.2 9873.{mark} 2>/dev/null || sleep 0.1; done");
+    let text = format!(
+        "trap '' TERM; echo begun; while :; do sleep 0.2 9873.{mark} 2>/dev/null || sleep 0.1; done"
+    );
     let running = bench.stopped_by(&text, &stop);
     let stopper = async move {
         lembas::clock::sleep(Duration::from_millis(500)).await;
@@ -223,9 +242,9 @@ fn hash_of(exit: i32, bytes: &[u8]) -> String {
 }
 
 async fn watched(bench: &Bench, text: &str) -> Result<lembas::exec::monitor::Watched, WatchError> {
-    let grant = grant_to_launch(bench.launch(text).await);
+    let grant = grant_to_run(bench.judged(text));
     let scratch = bench.folder.path().join("scratch");
-    watch(grant, &scratch, &CancellationToken::new()).await
+    watch(grant, &scratch, &[], &CancellationToken::new()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -234,7 +253,11 @@ async fn a_watch_hash_is_over_the_status_and_every_byte() {
     let zeros = vec![b'x'; 3 * 1024 * 1024];
     for (text, exit, bytes) in [
         ("printf 'a\\nb'", 0, b"a\nb".to_vec()),
-        ("printf '\\377\\376\\0x'; printf err >&2; exit 3", 3, b"\xff\xfe\0xerr".to_vec()),
+        (
+            "printf '\\377\\376\\0x'; printf err >&2; exit 3",
+            3,
+            b"\xff\xfe\0xerr".to_vec(),
+        ),
         ("true", 0, Vec::new()),
         ("echo a; kill -9 $$", 137, b"a\n".to_vec()),
         ("head -c 3145728 /dev/zero | tr '\\0' x", 0, zeros.clone()),

@@ -13,6 +13,7 @@ mod conformance;
 mod deps;
 mod exec;
 mod files;
+mod hub;
 mod layers;
 mod link;
 mod schema;

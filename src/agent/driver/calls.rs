@@ -464,7 +464,13 @@ fn action_word(action: &Action) -> &'static str {
 
 /// A title as a purpose; long ones are cut, as this is one line on a screen.
 fn purpose(title: &str) -> Value {
-    let line: String = title.lines().next().unwrap_or_default().chars().take(120).collect();
+    let line: String = title
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(120)
+        .collect();
     if line.is_empty() {
         Value::Null
     } else {

@@ -6,7 +6,9 @@ use lembas::store::item::{Body, CallStatus, Scope, Settled, Stop};
 use lembas::testing::model::Reply;
 use serde_json::json;
 
-use super::home::{Home, answer, asks, bash, begin, journal, prompt, remote, result_of, soon, until};
+use super::home::{
+    Home, answer, asks, bash, begin, journal, prompt, remote, result_of, soon, until,
+};
 
 #[tokio::test]
 async fn two_questions_are_open_at_once_and_the_refusal_reaches_the_model() {
@@ -123,7 +125,11 @@ async fn after_three_refusals_the_next_ends_the_turn() {
         .play((0..9).map(|n| Reply::calls(&[bash(&format!("ask {n}")), bash("fine")])));
     let turn = begin(&home.tasks, &session, prompt("k", "go"));
     for n in 0..4 {
-        until(&session, |i| matches!(&i.body, Body::Ask(a) if a.command == format!("ask {n}"))).await;
+        until(
+            &session,
+            |i| matches!(&i.body, Body::Ask(a) if a.command == format!("ask {n}")),
+        )
+        .await;
         let open = asks(&session, 1).await;
         session
             .answer(answer(&open[0], Outcome::Refuse, Scope::Once))
@@ -152,13 +158,17 @@ async fn what_would_run_changed_so_the_answer_does_not_count() {
     *home.world.version.lock() = " everything".into();
     let yes = answer(&open[0], Outcome::Allow, Scope::Once);
     assert_eq!(session.answer(yes.clone()).await, Err(AnswerError::Changed));
-    until(&session, |i| {
-        matches!(&i.body, Body::Ask(a) if a.command == "ask rm everything")
-    })
+    until(
+        &session,
+        |i| matches!(&i.body, Body::Ask(a) if a.command == "ask rm everything"),
+    )
     .await;
     assert!(matches!(
         session.answer(yes).await,
-        Err(AnswerError::Settled { how: Settled::Gone, .. })
+        Err(AnswerError::Settled {
+            how: Settled::Gone,
+            ..
+        })
     ));
     assert_eq!(home.ran(), Vec::<String>::new());
     let open = asks(&session, 1).await;
@@ -188,9 +198,10 @@ async fn a_yes_is_to_what_was_shown_also_when_its_turn_comes_later() {
         .unwrap();
     *home.world.version.lock() = " everything".into();
     home.world.gate.add_permits(1);
-    until(&session, |i| {
-        matches!(&i.body, Body::Ask(a) if a.command == "ask rm everything")
-    })
+    until(
+        &session,
+        |i| matches!(&i.body, Body::Ask(a) if a.command == "ask rm everything"),
+    )
     .await;
     let open = asks(&session, 1).await;
     session
@@ -255,7 +266,10 @@ async fn a_scheduled_question_expires_once_heard_and_the_turn_goes_on() {
         session
             .answer(answer(&open[0], Outcome::Allow, Scope::Once))
             .await,
-        Err(AnswerError::Settled { how: Settled::Expired, .. })
+        Err(AnswerError::Settled {
+            how: Settled::Expired,
+            ..
+        })
     ));
     assert_eq!(home.ran(), Vec::<String>::new());
     home.no_faults();

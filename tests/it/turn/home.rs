@@ -85,6 +85,7 @@ impl Home {
             Arc::new(Fake("look", self.world.clone())),
         ];
         let setup = Setup {
+            own: Vec::new(),
             store: self.store().await,
             config: self.config.clone(),
             tools: Arc::new(Tools::of(tools)),
@@ -238,10 +239,7 @@ pub(super) async fn journal(session: &Session) -> Vec<Item> {
     let mut all: Vec<Item> = Vec::new();
     loop {
         let from = all.last().map_or(0, |i| i.seq.0 + 1);
-        let more = session
-            .items(lembas::ids::Seq(from), 50)
-            .await
-            .unwrap();
+        let more = session.items(lembas::ids::Seq(from), 50).await.unwrap();
         if more.is_empty() {
             return all;
         }

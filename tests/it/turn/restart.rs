@@ -44,7 +44,10 @@ impl Drop for Daemon {
 }
 
 /// Starts a daemon with a session that was prompted, and waits for an item.
-async fn killed_at(home: &Arc<Home>, fits: impl Fn(&Body) -> bool + Send + Sync + 'static) -> SessionId {
+async fn killed_at(
+    home: &Arc<Home>,
+    fits: impl Fn(&Body) -> bool + Send + Sync + 'static,
+) -> SessionId {
     let daemon = Daemon::new();
     let inside = home.clone();
     let id = daemon
@@ -166,7 +169,11 @@ async fn a_turn_that_was_being_answered_asks_the_model_again() {
     let (_registry, session) = again(&home, &id).await;
     let done = soon(session.prompt(prompt("k", "go"))).await.unwrap();
     assert_eq!(done.stop, Stop::EndTurn);
-    assert!(!home.model.requests()[1]["messages"].to_string().contains("half"));
+    assert!(
+        !home.model.requests()[1]["messages"]
+            .to_string()
+            .contains("half")
+    );
     home.no_faults();
 }
 
