@@ -261,7 +261,12 @@ fn chunk(kind: &str, text: &str, place: Position) -> Value {
 }
 
 fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
-    Value::Object(fields.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
+    Value::Object(
+        fields
+            .map(|(key, value)| (key.to_owned(), value))
+            .into_iter()
+            .collect(),
+    )
 }
 
 #[cfg(test)]
