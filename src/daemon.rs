@@ -6,8 +6,8 @@
 pub mod about;
 pub mod control;
 pub mod device;
-mod judge;
 pub mod lock;
+mod machine;
 mod models;
 pub mod monitor;
 mod notify;

@@ -24,18 +24,11 @@ struct Rule {
     session: Option<String>,
     made: i64,
     by: String,
-    data: Value,
+    /// What it covers.
+    words: String,
 }
 
 impl Rule {
-    /// What it covers, in the words of the yes that made it.
-    fn covers(&self) -> String {
-        let named = ["covers", "words", "command"]
-            .iter()
-            .find_map(|key| self.data.get(*key).and_then(Value::as_str));
-        escape::visible_line(named.map_or_else(|| self.data.to_string(), str::to_owned).as_str())
-    }
-
     fn whom(&self) -> &'static str {
         if self.origin == "local" {
             "chats of this computer"
@@ -79,7 +72,7 @@ fn list(out: Out, paths: &Paths) -> Ending {
             .iter()
             .map(|rule| {
                 let mut row = json!({
-                    "id": rule.id, "origin": rule.origin, "by": rule.by, "data": rule.data,
+                    "id": rule.id, "origin": rule.origin, "by": rule.by, "covers": rule.words,
                     "made": words::rfc3339(rule.made, &zone),
                 });
                 if let Some(session) = &rule.session {
@@ -96,7 +89,11 @@ fn list(out: Out, paths: &Paths) -> Ending {
         return Ok(Exit::Well);
     }
     for rule in &listed.rules {
-        out.line(format!("{}  {}", cut::prefix(&rule.id, 6), rule.covers()));
+        out.line(format!(
+            "{}  {}",
+            cut::prefix(&rule.id, 6),
+            escape::visible_line(&rule.words)
+        ));
         let session = match &rule.session {
             Some(id) => format!("the chat {}", cut::prefix(id, 6)),
             None => rule.whom().to_owned(),
@@ -117,7 +114,10 @@ fn remove(out: Out, paths: &Paths, id: &str) -> Ending {
     if out.json {
         out.object(&json!({ "ok": true, "state": "removed", "id": id }));
     } else {
-        out.verb("Removed", format!("{}; it asks again from now on", cut::prefix(id, 6)));
+        out.verb(
+            "Removed",
+            format!("{}; it asks again from now on", cut::prefix(id, 6)),
+        );
     }
     Ok(Exit::Well)
 }
@@ -153,12 +153,18 @@ fn pending(out: Out, paths: &Paths) -> Ending {
         for line in escape::visible(&one.command).lines() {
             out.line(format!("    {line}"));
         }
-        out.line(format!("  It would ask: {}", escape::visible_line(&one.reason)));
+        out.line(format!(
+            "  It would ask: {}",
+            escape::visible_line(&one.reason)
+        ));
         if let Some(covers) = &one.covers {
             out.line(format!("  A yes covers: {}", escape::visible_line(covers)));
         }
         if let Some(widest) = &one.widest {
-            out.line(format!("  This also covers: {}", escape::visible_line(widest)));
+            out.line(format!(
+                "  This also covers: {}",
+                escape::visible_line(widest)
+            ));
         }
         out.line(format!("  lembas allow --pending {}", one.number));
     }

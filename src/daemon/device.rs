@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use super::judge::{LateEngine, strength};
+use super::machine;
 use super::models::InstanceModels;
 use super::watches::Watches;
 use super::{about, control};
@@ -17,11 +17,12 @@ use crate::acp::{self, Keys};
 use crate::agent;
 use crate::config::{Live, Paths};
 use crate::context::from_spec::SpecTexts;
+use crate::exec::facts::Machine;
 use crate::link::http::Http;
 use crate::link::instance::{Instance, InstanceFile, device_id};
 use crate::model::openai::Waits;
 use crate::model::retry::Retry;
-use crate::permission::{BoxStrength, Judge, Origin};
+use crate::permission::{Engine, Judge, Origin, Strength};
 use crate::remote::{Limits, Monitor, Remote, Tokens};
 use crate::rpc::{self, Peer, Service};
 use crate::rt::Tasks;
@@ -65,8 +66,10 @@ impl Device {
             .context("the settings for the way to the instance cannot be used")?;
         let id = device_id(&paths.config).await?;
         let models = Arc::new(InstanceModels::new(file.clone(), http.clone()));
-        let judge: Arc<dyn Judge> = Arc::new(LateEngine::new(paths));
-        let shut = strength(paths).await;
+        // Finds out what it must know of this computer when the first judgement needs it.
+        let machine = Arc::new(Machine::new(machine::own(paths)));
+        let shut = machine::strength(paths, &machine).await;
+        let judge: Arc<dyn Judge> = Arc::new(Engine::with(machine));
         let tools = Tools::standard();
         let have: Vec<String> = tools.names().map(str::to_owned).collect();
         let registry = Registry::start(
@@ -79,6 +82,7 @@ impl Device {
                 texts: Arc::new(SpecTexts::new(spec_box(shut), have)),
                 retry: Retry::default(),
                 model_waits: Waits::default(),
+                own: machine::own(paths),
             },
             tasks,
         )
@@ -92,7 +96,13 @@ impl Device {
             shut.word(),
         );
         let keys = Keys::new(Arc::new(store.clone()), tasks);
-        let watches = Watches::new(judge, store.clone(), live.clone(), paths.state.clone());
+        let watches = Watches::new(
+            judge,
+            store.clone(),
+            live.clone(),
+            paths.state.clone(),
+            machine::own(paths),
+        );
         let monitor = Monitor::new(limits.clone(), keys.clone(), Arc::new(watches.clone()));
         let remote = Remote::new(
             limits.clone(),
@@ -176,11 +186,11 @@ fn origin_of(instance: &Instance) -> Origin {
     }
 }
 
-fn spec_box(strength: BoxStrength) -> BoxKind {
+fn spec_box(strength: Strength) -> BoxKind {
     match strength {
-        BoxStrength::Full => BoxKind::Full,
-        BoxStrength::WritesOnly => BoxKind::WritesOnly,
-        BoxStrength::None => BoxKind::None,
+        Strength::Full => BoxKind::Full,
+        Strength::WritesOnly => BoxKind::WritesOnly,
+        Strength::None => BoxKind::None,
     }
 }
 

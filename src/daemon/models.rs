@@ -21,7 +21,7 @@ const LIST_BYTES: usize = 1024 * 1024;
 
 /// The models of the linked instance.
 #[derive(Clone, Debug)]
-pub struct InstanceModels {
+pub(super) struct InstanceModels {
     file: InstanceFile,
     http: Http,
     /// The model that was the first in the list when it was last read.
@@ -29,7 +29,7 @@ pub struct InstanceModels {
 }
 
 impl InstanceModels {
-    pub fn new(file: InstanceFile, http: Http) -> Self {
+    pub(super) fn new(file: InstanceFile, http: Http) -> Self {
         Self {
             file,
             http,

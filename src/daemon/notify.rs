@@ -13,12 +13,12 @@ pub fn ready() {
     tell(&[NotifyState::Ready]);
 }
 
-pub fn stopping() {
+pub(super) fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
 /// Says how the link stands, and at half the interval of the watchdog that we live.
-pub fn follow(mut state: watch::Receiver<LinkState>, tasks: &Tasks) {
+pub(super) fn follow(mut state: watch::Receiver<LinkState>, tasks: &Tasks) {
     let stop = tasks.stop().clone();
     let beat = sd_notify::watchdog_enabled().map(|interval| interval / 2);
     tasks.spawn("service manager", async move {

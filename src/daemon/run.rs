@@ -24,7 +24,7 @@ use crate::remote;
 use crate::rt::Tasks;
 
 /// How long ending may take: commands are given their grace, then the process goes.
-pub const DRAIN: Duration = Duration::from_secs(20);
+const DRAIN: Duration = Duration::from_secs(20);
 
 /// What a daemon is started for.
 pub struct Start {
@@ -150,7 +150,7 @@ impl Daemon {
     }
 
     /// Ends everything in order: no more commands, the link says good-bye, turns park, what they
-    /// ran is gone. What takes longer than [`DRAIN`] is left to the process's end.
+    /// ran is gone. What takes longer than the drain's time is left to the process's end.
     pub async fn stop(self) {
         notify::stopping();
         // The socket goes first, so that a command that comes now starts or finds another one.

@@ -17,7 +17,7 @@ use crate::acp::Sessions;
 use crate::clock;
 use crate::config::Live;
 use crate::ids::AskId;
-use crate::permission::Origin;
+use crate::permission::{Origin, Rule};
 use crate::session::{Answer, AnswerError, OpenAsk, Outcome};
 use crate::store::db::StoreError;
 use crate::store::device::Store;
@@ -104,8 +104,8 @@ pub fn methods(parts: Parts) -> Result<Methods, RegisterMethodError> {
             .into_iter()
             .map(|rule| {
                 json!({
-                    "id": rule.id, "origin": rule.origin, "session": rule.session,
-                    "made": rule.made, "by": rule.by, "data": rule.data,
+                    "id": rule.id.clone(), "origin": rule.origin, "session": rule.session,
+                    "made": rule.made, "by": rule.by, "words": Rule { id: rule.id, data: rule.data }.words(),
                 })
             })
             .collect();

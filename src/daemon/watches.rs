@@ -35,6 +35,7 @@ pub struct Watches {
     store: Store,
     live: Live,
     scratch: PathBuf,
+    own: Arc<[PathBuf]>,
     refused: Arc<Mutex<Refused>>,
 }
 
@@ -78,12 +79,21 @@ pub enum AllowError {
 }
 
 impl Watches {
-    pub fn new(judge: Arc<dyn Judge>, store: Store, live: Live, scratch: PathBuf) -> Self {
+    /// `scratch` is where a command's temporary folder is made; `own` are the program's folders,
+    /// which no box shows.
+    pub(super) fn new(
+        judge: Arc<dyn Judge>,
+        store: Store,
+        live: Live,
+        scratch: PathBuf,
+        own: Vec<PathBuf>,
+    ) -> Self {
         Self {
             judge,
             store,
             live,
             scratch,
+            own: own.into(),
             refused: Arc::default(),
         }
     }
@@ -127,7 +137,7 @@ impl Watches {
 
     async fn run(self, check: Check) -> Result<Seen, Unseen> {
         let grant = self.judge(&check).await?;
-        let seen = monitor::watch(grant, &self.scratch, &check.stop).await;
+        let seen = monitor::watch(grant, &self.scratch, &self.own, &check.stop).await;
         let seen = seen.map_err(|error| match error {
             WatchError::Spawn(_) | WatchError::Keep(_) => Unseen::Spawn(error.to_string()),
             WatchError::Timeout { .. } => Unseen::Timeout,

@@ -374,7 +374,6 @@ impl Registry {
                 spill: setup.store.spill(&row.id),
                 own: setup.own.clone(),
                 seen: Seen::default(),
-                plan: crate::plan::Plan::default(),
             },
         };
         let (cmds, mailbox) = mpsc::channel(COMMANDS);
