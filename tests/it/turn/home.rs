@@ -426,6 +426,7 @@ impl Tool for Fake {
                 _ => CallStatus::Ok,
             };
             Outcome {
+                plan: None,
                 status,
                 text: format!("ran {text}"),
                 diff: None,
