@@ -367,6 +367,7 @@ impl Registry {
             settings: settings.subscribe(),
             store: setup.store.clone(),
             context: ToolContext {
+                plan: crate::plan::Plan::default(),
                 session: row.id.clone(),
                 cwd: row.cwd.clone(),
                 spill: setup.store.spill(&row.id),

@@ -10,3 +10,4 @@ mod model;
 mod plain;
 mod restart;
 mod stop;
+mod wire;

@@ -453,6 +453,7 @@ impl Tool for Fake {
                 _ => CallStatus::Ok,
             };
             Outcome {
+                plan: None,
                 status,
                 text: format!("ran {text}{}", self.1.says.lock()),
                 diff: None,
