@@ -138,6 +138,6 @@ impl Device {
     /// The service of one connection: `Origin::Remote` for a link, `Origin::Local` for a program
     /// on this computer. What it started for the connection ends when the peer closes.
     pub fn serve(&self, peer: Peer, origin: Origin) -> Arc<dyn Service> {
-        connection::serve(self.clone(), peer, origin)
+        connection::serve(self, peer, origin)
     }
 }

@@ -5,6 +5,7 @@
 //! Not here: what a request says (`context`), what is done with an answer (`agent`).
 
 pub mod openai;
+pub mod practice;
 pub mod retry;
 pub mod sse;
 

@@ -4,12 +4,30 @@
 //! The grant holds the exact bytes, folder, environment and box that were judged: the text that
 //! was judged is the text that runs. Not here: running (`exec`), asking a person (`session`).
 
+mod command;
+mod engine;
+mod facts;
+mod floor;
+mod git;
+mod grant;
+mod paths;
+mod programs;
+mod reader;
+mod rule;
+mod words;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::{Approvals, Mode};
 use crate::ids::{Digest, SessionId};
-use crate::store::item::{Allowed, AskBody, Scope};
+use crate::store::item::AskBody;
+
+pub use engine::Engine;
+pub use facts::{Facts, Strength};
+pub use grant::{BoxKind, BoxPlan, Grant, Run, Sees};
+pub use paths::{covered_at_home, is_private, kept_names, resolve};
+pub use rule::Rule;
 
 /// What a tool wants to do, in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +75,8 @@ pub enum Purpose {
 }
 
 /// On whose word the session runs.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// Someone at this computer: a terminal, an editor.
     Local,
@@ -92,90 +111,6 @@ pub enum Attended {
     Nobody,
 }
 
-/// How strong the box of this computer is, probed once by `exec` and told to the engine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BoxStrength {
-    /// Files, processes and network are fenced.
-    Full,
-    /// Writing alone is fenced.
-    WritesOnly,
-    #[default]
-    None,
-}
-
-impl BoxStrength {
-    /// As `doctor`, asks and the link's limits say it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::WritesOnly => "writes only",
-            Self::None => "none",
-        }
-    }
-}
-
-/// What a command can reach.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BoxKind {
-    /// The disk read-only, nothing writable, no network.
-    Read,
-    /// The roots and a private temporary folder writable, no network.
-    Roots,
-    /// No box.
-    Open,
-}
-
-impl BoxKind {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Roots => "roots",
-            Self::Open => "open",
-        }
-    }
-}
-
-/// The box a command was judged in.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Fence {
-    pub kind: BoxKind,
-    /// Folders that are writable inside, canonical.
-    pub writable: Vec<PathBuf>,
-    pub network: bool,
-    /// Whether a private temporary folder is writable inside.
-    pub scratch: bool,
-    /// Folders that are covered whole: the daemon's own (token, store).
-    pub covered: Vec<PathBuf>,
-}
-
-/// Everything about a run that was judged: what is started is exactly this.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Launch {
-    /// The bytes handed to `bash -c`.
-    pub text: String,
-    pub cwd: PathBuf,
-    /// The whole environment of the command, sorted by name.
-    pub env: Vec<(String, String)>,
-    pub fence: Fence,
-    pub timeout: Duration,
-}
-
-/// What the engine must know of this computer; `exec` finds it out.
-#[derive(Clone, Debug, Default)]
-pub struct Facts {
-    /// The environment a command gets, sorted by name, `PATH` among it.
-    pub env: Vec<(String, String)>,
-    /// The folders of `PATH`, absolute.
-    pub path: Vec<PathBuf>,
-    pub strength: BoxStrength,
-    /// The daemon's own folders, covered in every box ([`Fence::covered`]).
-    pub covered: Vec<PathBuf>,
-}
-
-/// The engine: the spec's floor and tables, the machine's facts (box, programs), the rules.
-#[derive(Clone, Debug)]
-pub struct Engine {}
-
 /// What a judgement says.
 #[derive(Debug)]
 pub enum Verdict {
@@ -187,7 +122,7 @@ pub enum Verdict {
 /// A refusal, in words for the model and the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// `floor`, `protected`, `rule`, `mode`, `outside`, `unattended`, `unreadable`.
+    /// `floor`, `protected`, `rule`, `mode`, `outside`, `unattended`, `unreadable`, `sudo`.
     pub layer: &'static str,
     pub segment: Option<String>,
     pub text: String,
@@ -200,46 +135,7 @@ pub struct Pending {
     /// As it is stored and shown; `ask`, `call` and `wait_ms` are the session's to fill.
     pub body: AskBody,
     grant: Grant,
-}
-
-impl Pending {
-    /// The person said yes to exactly this. A rule is made where the scope is wider than once.
-    pub fn allowed(self, _scope: Scope) -> (Grant, Option<Rule>) {
-        todo!()
-    }
-}
-
-/// Permission to do one thing, once. Only this module makes one.
-#[derive(Debug)]
-pub struct Grant {
-    request: Request,
-    launch: Option<Launch>,
-    digest: Digest,
-    allowed: Allowed,
-}
-
-impl Grant {
-    pub fn request(&self) -> &Request {
-        &self.request
-    }
-    pub fn digest(&self) -> &Digest {
-        &self.digest
-    }
-    /// What is started, where the request is to execute.
-    pub fn launch(&self) -> Option<&Launch> {
-        self.launch.as_ref()
-    }
-    /// What let it through, in words.
-    pub fn decision(&self) -> &Allowed {
-        &self.allowed
-    }
-}
-
-/// A stored or session yes (or no), bound to a folder, an origin and the command it came from.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Rule {
-    pub id: String,
-    pub data: serde_json::Value,
+    rule: Option<Rule>,
 }
 
 /// Whoever judges: the engine, or a stand-in of a test.
@@ -253,69 +149,38 @@ impl Judge for Engine {
     }
 }
 
-impl Engine {
-    /// The engine for this computer.
-    pub fn load() -> Self {
-        todo!()
-    }
-
-    /// The engine with what was found out of this computer.
-    pub fn with(_facts: Facts) -> Self {
-        todo!()
-    }
-
-    /// Judges a request. Pure but for looking up programs and resolving links.
-    pub fn judge(&self, _request: &Request, _context: &Context, _rules: &[Rule]) -> Verdict {
-        todo!()
-    }
+/// Whether a file's name says that it holds secrets (`.env` and its kind).
+pub fn is_secret_name(path: &std::path::Path) -> bool {
+    paths::secret_name(path)
 }
 
 /// What tests of other modules need: a grant without a judgement.
 #[cfg(any(test, feature = "testing"))]
 pub mod testing {
-    use super::{Grant, Request};
+    pub use super::facts::testing::Fixed;
+    use super::{Grant, Pending, Request, Run};
+    use crate::store::item::AskBody;
 
-    /// A grant to start exactly this, as if a person had said yes to it once.
-    pub fn grant_to_launch(launch: super::Launch) -> Grant {
-        let request = Request {
-            tool: "bash".to_owned(),
-            cwd: launch.cwd.clone(),
-            action: super::Action::Execute(super::Command {
-                text: launch.text.clone(),
-                timeout: launch.timeout,
-                purpose: super::Purpose::Tool,
-                open: None,
-            }),
+    /// A judgement that asks, with this question, about a request.
+    pub fn pending_for(request: Request, body: AskBody) -> Pending {
+        let grant = grant_for(request);
+        let body = AskBody {
+            digest: grant.digest().clone(),
+            ..body
         };
-        Grant {
-            launch: Some(launch),
-            ..grant_for(request)
-        }
+        Pending::new(body, grant, None)
     }
 
-    /// A grant for a request, as if a person had said yes to it once.
+    /// A grant to run exactly this, as if a person had said yes to it once.
+    pub fn grant_to_run(run: Run) -> Grant {
+        Grant::of_test_run(run)
+    }
+
+    /// A grant for a request, as if a person had said yes to it once: no box, the paths as given.
     pub fn grant_for(request: Request) -> Grant {
-        let digest = crate::ids::Digest::of(format!("{request:?}").as_bytes());
-        Grant {
-            request,
-            launch: None,
-            digest,
-            allowed: crate::store::item::Allowed {
-                source: "once".into(),
-                text: "you allowed it".into(),
-                r#box: String::new(),
-            },
-        }
+        Grant::of_test(request)
     }
 }
 
-/// Whether a file is read only when it is asked for by name (project secrets).
-pub fn is_private(path: &std::path::Path) -> bool {
-    let name = path
-        .file_name()
-        .map(|n| n.to_string_lossy())
-        .unwrap_or_default();
-    name == ".env"
-        || (name.starts_with(".env.") && name != ".env.example")
-        || name.ends_with(".tfstate")
-}
+#[cfg(test)]
+mod tests;

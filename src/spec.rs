@@ -13,6 +13,7 @@ mod contents;
 mod fill;
 mod looping;
 mod offer;
+pub mod permission;
 mod progress;
 mod prompts;
 mod read;

@@ -5,5 +5,6 @@
 
 pub mod db;
 pub mod device;
+pub mod hub;
 pub mod item;
 pub mod journal;

@@ -27,6 +27,9 @@ use crate::store::item::{Body, Item, Scope};
 /// After that it is said all the same: a person must not wait for a stuck stream.
 const BEHIND: Duration = Duration::from_secs(2);
 
+/// Between two looks at the open asks.
+const PAUSE: Duration = Duration::from_millis(40);
+
 /// Which session a question said here belongs to: an answer names only the question, and one that
 /// is settled already is not among the open ones.
 #[derive(Default)]
@@ -102,6 +105,8 @@ pub(crate) async fn run(connection: Arc<Connection>) {
             connection.streams.open();
             first = false;
         }
+        // Summaries change with every bit of progress; an ask a moment later is soon enough.
+        clock::sleep(PAUSE).await;
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { return },
             shown = opened.changed() => if shown.is_err() { return },
@@ -122,7 +127,7 @@ async fn say(connection: Arc<Connection>, ask: OpenAsk, mark: watch::Sender<bool
     };
     let call = call_of(&ask, &*session).await;
     let scopes = connection.limits.scopes(&ask.body.scopes);
-    let scheduled = session.scheduled().await;
+    let scheduled = session.scheduled();
     let now = clock::now_ms();
     let params = ask::request(&ask, call.as_ref(), scheduled.as_ref(), &scopes, now);
     let asked = connection

@@ -44,7 +44,7 @@ pub(crate) struct Connection {
     opened: watch::Sender<HashSet<SessionId>>,
 }
 
-pub(crate) fn serve(device: Device, peer: Peer, origin: Origin) -> Arc<dyn Service> {
+pub(crate) fn serve(device: &Device, peer: Peer, origin: Origin) -> Arc<dyn Service> {
     let limits: Arc<dyn Limits> = match origin {
         Origin::Local => Arc::new(Local),
         Origin::Remote { .. } => Arc::clone(&device.limits),
@@ -263,7 +263,7 @@ impl Connection {
     pub(crate) async fn session(&self, id: &SessionId) -> Result<Arc<dyn OneSession>, RpcError> {
         let session = self.device.sessions.get(id, &self.origin).await;
         let session = session.map_err(|error| error::session(&error))?;
-        if session.scheduled().await.is_some() {
+        if session.scheduled().is_some() {
             self.limits.scheduled()?;
         }
         Ok(session)

@@ -92,6 +92,14 @@ pub(crate) fn whole(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// What came of asking for a page of a list: a place that is none of ours is a wrong parameter.
+pub(crate) fn page(error: SessionError) -> RpcError {
+    match error {
+        SessionError::Refused(text) => bad("params", text),
+        other => session(&other),
+    }
+}
+
 /// What a session could not do, as the wire says it.
 pub(crate) fn session(error: &SessionError) -> RpcError {
     let text = whole(error);

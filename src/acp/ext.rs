@@ -38,6 +38,8 @@ pub(crate) struct Asked {
 
 type Answer = BoxFuture<'static, Result<Value, RpcError>>;
 
+type Method = fn(Asked, Value) -> Answer;
+
 /// Numbers that a journal reserves at once: what a crash may leave given and not stored.
 const RESERVED: u64 = 1000;
 
@@ -46,7 +48,7 @@ const STOP: std::time::Duration = std::time::Duration::from_secs(10);
 
 pub(crate) fn table() -> Methods {
     let mut table = RpcModule::new(());
-    let methods: [(&'static str, fn(Asked, Value) -> Answer); 10] = [
+    let methods: [(&'static str, Method); 10] = [
         ("_lembas/status", |asked, params| {
             state::status(asked, params).boxed()
         }),

@@ -96,12 +96,15 @@ pub enum Again {
     Say(RpcError),
 }
 
+/// Held while the work of a key runs.
+type Gate = tokio::sync::Mutex<()>;
+
 /// The keys of this computer. Cheap to clone.
 #[derive(Clone)]
 pub struct Keys {
     store: Arc<dyn KeyStore>,
     /// Keys in use now: a second asker waits for the first one's outcome. Gone with their users.
-    busy: Arc<Mutex<HashMap<(Scope, String), Weak<tokio::sync::Mutex<()>>>>>,
+    busy: Arc<Mutex<HashMap<(Scope, String), Weak<Gate>>>>,
     tasks: Tasks,
 }
 
@@ -186,12 +189,12 @@ impl Keys {
         result
     }
 
-    fn gate(&self, scope: &Scope, key: &str) -> Arc<tokio::sync::Mutex<()>> {
+    fn gate(&self, scope: &Scope, key: &str) -> Arc<Gate> {
         let mut busy = self.busy.lock();
         busy.retain(|_, gate| gate.strong_count() > 0);
         let place = busy.entry((scope.clone(), key.to_owned())).or_default();
         place.upgrade().unwrap_or_else(|| {
-            let gate = Arc::new(tokio::sync::Mutex::new(()));
+            let gate = Arc::new(Gate::new(()));
             *place = Arc::downgrade(&gate);
             gate
         })

@@ -55,10 +55,7 @@ pub trait Limits: Send + Sync + 'static {
     /// Whether scheduled work is taken at all: for a session that was opened as such.
     fn scheduled(&self) -> Result<(), Refusal>;
 
-    /// Turns of one client's sessions that may run at once; none: any number.
-    fn max_sessions(&self) -> Option<usize>;
-
-    /// What is said at that bound.
+    /// What is said when as many turns run as may (the session layer counts them).
     fn max_sessions_words(&self, max: usize) -> String;
 
     /// Those of the offered yeses that count when they come from here.
@@ -117,10 +114,6 @@ impl Limits for Local {
 
     fn scheduled(&self) -> Result<(), Refusal> {
         Ok(())
-    }
-
-    fn max_sessions(&self) -> Option<usize> {
-        None
     }
 
     fn max_sessions_words(&self, max: usize) -> String {

@@ -138,6 +138,7 @@ async fn opened(
 ) -> Value {
     let summary = session.summary().await;
     let mut ours = state(connection, &summary);
+    ours.insert("level".to_owned(), json!(session.level()));
     if mode.lowered {
         ours.insert("lowered".to_owned(), "max_mode".into());
     }
@@ -214,29 +215,6 @@ async fn model(connection: &Connection, named: Option<String>) -> Result<String,
         )
         .into()
     })
-}
-
-/// Whether one more session of the asker's may have a turn running (S11).
-pub(crate) async fn room(connection: &Connection, id: &SessionId) -> Result<(), RpcError> {
-    let Some(max) = connection.limits.max_sessions() else {
-        return Ok(());
-    };
-    // The working ones are the newest.
-    let list = connection
-        .device
-        .sessions
-        .list(&connection.origin, None, None, max + 64)
-        .await;
-    let (list, _) = list.map_err(|error| error::session(&error))?;
-    let working = list.iter().filter(|s| s.running && s.id != *id).count();
-    if working < max {
-        return Ok(());
-    }
-    Err(error::busy(
-        "full",
-        &connection.limits.max_sessions_words(max),
-        60,
-    ))
 }
 
 /// What a client may not bring along: servers and prompts of its own.
@@ -318,7 +296,7 @@ pub(crate) async fn list(connection: &Connection, params: Value) -> Result<Value
     let page = sessions
         .list(&connection.origin, request.cwd, request.cursor, PAGE)
         .await;
-    let (list, next) = page.map_err(|error| error::session(&error))?;
+    let (list, next) = page.map_err(error::page)?;
     let list: Vec<Value> = list
         .iter()
         .map(|summary| {
@@ -391,7 +369,7 @@ async fn set_mode(
 ) -> Result<(Mode, bool), RpcError> {
     let session = connection.session(id).await?;
     let asked = inbound::mode(asked)?;
-    if asked == Mode::Plan && session.scheduled().await.is_some() {
+    if asked == Mode::Plan && session.scheduled().is_some() {
         let text = Spec::embedded().numbers.scheduled.texts.raw("plan");
         return Err(Refusal::new(SCHEDULED, "plan", text).into());
     }

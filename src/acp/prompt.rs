@@ -20,7 +20,6 @@ use serde_json::{Map, Value, json};
 use super::connection::{Connection, subject};
 use super::error;
 use super::inbound::{self, PromptMeta};
-use super::opening::room;
 use super::port::OneSession;
 use crate::ids::{SessionId, random_hex};
 use crate::permission::Origin;
@@ -149,12 +148,11 @@ async fn run(place: Place, params: Value) -> Result<Value, RpcError> {
     meta.agents.map(inbound::Agents::check).transpose()?;
     let parts = inbound::parts(request.prompt)?;
     let (session, _) = connection.workable(&place.session).await?;
-    let scheduled = session.scheduled().await;
+    let scheduled = session.scheduled();
     // The key of a scheduled run's own prompt is the run. With another key a person goes on in
     // the run's session.
     let of_run =
         scheduled.filter(|scheduled| meta.key.as_ref().is_none_or(|key| *key == scheduled.run));
-    room(connection, &place.session).await?;
     let source = match (&of_run, meta.machine) {
         (Some(_), _) => Source::Scheduled,
         (None, true) => Source::Machine,
@@ -179,7 +177,14 @@ async fn run(place: Place, params: Value) -> Result<Value, RpcError> {
         run,
     };
     let done = turn(&*session, prompt, &place.cancelled).await;
-    let answer = answer(&*session, done, &place.cancelled, of_run.as_ref()).await;
+    let answer = answer(
+        connection,
+        &*session,
+        done,
+        &place.cancelled,
+        of_run.as_ref(),
+    )
+    .await;
     // What happened in the turn is heard before its end.
     let head = session.summary().await.head;
     connection
@@ -217,7 +222,13 @@ async fn turn(
     futures_util::future::join(work, stop).await.0
 }
 
+/// As many turns run as this computer takes at once (S11). A scheduled run waits for a place.
+fn full(connection: &Connection, most: usize) -> RpcError {
+    error::busy("full", &connection.limits.max_sessions_words(most), 60)
+}
+
 async fn answer(
+    connection: &Connection,
     session: &dyn OneSession,
     done: Result<TurnDone, SessionError>,
     cancelled: &CancellationToken,
@@ -226,6 +237,7 @@ async fn answer(
     let done = match done {
         Ok(done) => done,
         Err(_) if cancelled.is_cancelled() => return Ok(json!({ "stopReason": "cancelled" })),
+        Err(SessionError::TooMany(most)) => return Err(full(connection, most)),
         Err(error) => return Err(error::session(&error)),
     };
     let failed = done.stop == Stop::Failed && !cancelled.is_cancelled();

@@ -5,7 +5,7 @@
 //! a session with much to say does not hold up another (link.md, Order). Not here: what an event
 //! looks like (`outbound`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,13 +14,12 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use super::error::bad;
-use super::outbound::View;
+use super::outbound::{Frame, View};
 use super::port::Journal;
 use crate::clock;
 use crate::ids::{Position, Seq, SessionId};
 use crate::rpc::{Closed, Peer, RpcError};
 use crate::rt::{CancellationToken, Tasks};
-use crate::session::Event;
 
 /// Bytes that one session sends before the next has its turn.
 pub(crate) const TURN: usize = 128 * 1024;
@@ -170,50 +169,68 @@ impl Flow {
             return;
         }
         let turns = Arc::clone(&self.turns);
-        while let Some(first) = journal.next().await {
-            let mut next = Some(first);
-            while let Some(event) = next.take() {
-                let Ok(turn) = turns.acquire().await else {
-                    return;
-                };
-                if *self.hold.borrow() {
-                    drop(turn);
-                    next = Some(event);
-                    if self.hold.wait_for(|hold| !*hold).await.is_err() {
-                        return;
-                    }
-                    continue;
-                }
-                if self.burst(event, &mut view, &mut *journal).await.is_err() {
-                    return;
+        // Frames of the event that was read last and are not sent yet: a long item takes several
+        // turns.
+        let mut frames = VecDeque::new();
+        loop {
+            if frames.is_empty() {
+                match journal.next().await {
+                    Some(event) => frames.extend(view.frames(event)),
+                    None => return,
                 }
             }
+            let Ok(turn) = turns.acquire().await else {
+                return;
+            };
+            if *self.hold.borrow() {
+                drop(turn);
+                if self.hold.wait_for(|hold| !*hold).await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            if self
+                .burst(&mut frames, &mut view, &mut *journal)
+                .await
+                .is_err()
+            {
+                return;
+            }
+            drop(turn);
+            // While the queue has room nothing above waits: the others come to stand in line here.
+            tokio::task::yield_now().await;
         }
     }
 
-    /// One turn: the event, and what more there is now, up to the share.
+    /// One turn: what waits, and what more there is now, up to the share.
     async fn burst(
         &self,
-        event: Event,
+        frames: &mut VecDeque<Frame>,
         view: &mut View,
         journal: &mut dyn Journal,
     ) -> Result<(), Closed> {
         let mut left = TURN;
-        let mut next = Some(event);
-        while let Some(event) = next.take() {
-            for frame in view.frames(event) {
+        loop {
+            while let Some(frame) = frames.pop_front() {
                 left = left.saturating_sub(frame.size);
                 self.peer.notify(frame.method, frame.params).await?;
+                if left == 0 && !frames.is_empty() {
+                    return Ok(());
+                }
             }
             self.sent.send_if_modified(|sent| {
                 let moved = *sent < view.sent();
                 *sent = view.sent();
                 moved
             });
-            if left > 0 && !*self.hold.borrow() {
-                next = journal.next().now_or_never().flatten();
+            if left == 0 || *self.hold.borrow() {
+                return Ok(());
+            }
+            match journal.next().now_or_never() {
+                Some(Some(event)) => frames.extend(view.frames(event)),
+                // Nothing more now; that the session is gone is read again.
+                Some(None) | None => return Ok(()),
             }
         }
-        Ok(())
     }
 }

@@ -1,108 +1,235 @@
-//! What must be known of this computer before anything is judged: the login `PATH`, the
-//! environment a command gets, and whether a box works. Found out once, lazily, with limits.
+//! What this computer is: its shell, its search path, its box. Each found out once.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::process::Command;
-use tokio::sync::OnceCell;
-
 use super::fence;
-use crate::clock;
-use crate::config::env;
-use crate::permission::{BoxStrength, Facts};
+use crate::permission::{Engine, Facts, Strength};
 
-/// A login shell that takes longer is not waited for: the daemon's own `PATH` is used.
-const LOGIN: Duration = Duration::from_secs(3);
-const PROBE: Duration = Duration::from_secs(3);
-/// Bytes of what the login shell says that are looked at.
-const MAX_SAID: usize = 64 * 1024;
-/// The path when nothing else is known.
-const PLAIN: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+/// How long the login shell has to say its search path.
+const PROBE: Duration = Duration::from_secs(5);
 
-/// Variables that a command may inherit. Everything else of the daemon's stays with it: secrets,
-/// and variables that make programs run code.
-const INHERITED: &[&str] = &[
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
+/// Variables that a command gets from this program's own environment. Everything else is scrubbed:
+/// what starts programs, what holds tokens, what belongs to this program.
+const PASSED: &[&str] = &[
     "LANG",
     "LC_ALL",
     "LC_CTYPE",
+    "LC_MESSAGES",
+    "LC_COLLATE",
+    "LANGUAGE",
     "TZ",
     "CARGO_HOME",
     "RUSTUP_HOME",
-    "RUSTUP_TOOLCHAIN",
     "GOPATH",
     "GOROOT",
-    "GOCACHE",
+    "GOMODCACHE",
     "JAVA_HOME",
+    "ANDROID_HOME",
+    "M2_HOME",
+    "GRADLE_USER_HOME",
     "NVM_DIR",
+    "VOLTA_HOME",
+    "PNPM_HOME",
+    "BUN_INSTALL",
+    "DENO_DIR",
     "PYENV_ROOT",
+    "RBENV_ROOT",
+    "SDKMAN_DIR",
+    "ASDF_DIR",
+    "ASDF_DATA_DIR",
     "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
+    "HOMEBREW_PREFIX",
+    "NIX_PATH",
+    "NIX_PROFILES",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NIX_SSL_CERT_FILE",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "DOTNET_ROOT",
+    "FLUTTER_ROOT",
 ];
 
-/// Variables that a command always has.
-const SET: &[(&str, &str)] = &[
-    ("TERM", "dumb"),
-    ("PAGER", "cat"),
-    ("GIT_PAGER", "cat"),
-    ("GIT_TERMINAL_PROMPT", "0"),
-    ("GIT_OPTIONAL_LOCKS", "0"),
-    ("DEBIAN_FRONTEND", "noninteractive"),
-];
+/// This computer.
+#[derive(Debug, Default)]
+pub struct Computer {
+    strength: OnceLock<Strength>,
+    path: OnceLock<Vec<PathBuf>>,
+    own: Vec<PathBuf>,
+}
 
-static FACTS: OnceCell<Facts> = OnceCell::const_new();
+impl Computer {
+    /// `own`: this program's own folders (settings, state, tokens), which no command sees.
+    pub fn new(own: Vec<PathBuf>) -> Self {
+        Self {
+            own,
+            ..Self::default()
+        }
+    }
+}
 
-/// The facts of this computer. The first caller waits for them, a few seconds at most.
-pub async fn facts(covered: &[PathBuf]) -> Facts {
-    FACTS
-        .get_or_init(|| async {
-            let (path, strength) = tokio::join!(login_path(), strength());
-            let mut known: Vec<(String, String)> = env::all()
-                .filter_map(|(name, value)| {
-                    Some((name.into_string().ok()?, value.into_string().ok()?))
-                })
-                .filter(|(name, _)| INHERITED.contains(&name.as_str()))
-                .chain(
-                    SET.iter()
-                        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
-                )
-                .chain([("PATH".to_owned(), joined(&path))])
-                .collect();
-            known.sort();
-            Facts {
-                env: known,
-                path,
-                strength,
-                covered: covered.to_vec(),
+impl Engine {
+    /// The engine for this computer, with this program's usual folders as its own.
+    pub fn load() -> Self {
+        let mut own = Vec::new();
+        if let Some(folders) = directories::ProjectDirs::from("", "", "lembas") {
+            own.extend([
+                folders.config_dir().to_path_buf(),
+                folders.data_dir().to_path_buf(),
+            ]);
+            own.extend(folders.state_dir().map(Path::to_path_buf));
+            own.extend(folders.runtime_dir().map(Path::to_path_buf));
+        }
+        Self::with(Arc::new(Computer::new(own)))
+    }
+
+    /// Finds out now what would otherwise be found out at the first command. Blocks.
+    pub fn warm(&self) {
+        self.facts().strength();
+        self.facts().path();
+    }
+}
+
+impl Facts for Computer {
+    fn strength(&self) -> Strength {
+        *self.strength.get_or_init(fence::strength)
+    }
+
+    fn path(&self) -> Vec<PathBuf> {
+        self.path.get_or_init(search_path).clone()
+    }
+
+    fn home(&self) -> PathBuf {
+        home()
+    }
+
+    fn environment(&self) -> Vec<(String, String)> {
+        let mut list = self.basic();
+        for (name, value) in std::env::vars() {
+            if PASSED.contains(&name.as_str()) && !list.iter().any(|(n, _)| *n == name) {
+                list.push((name, value));
             }
+        }
+        for (name, value) in [
+            ("TERM", "dumb"),
+            ("NO_COLOR", "1"),
+            ("PAGER", "cat"),
+            ("GIT_PAGER", "cat"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_EDITOR", "true"),
+            ("DEBIAN_FRONTEND", "noninteractive"),
+            ("COLUMNS", "120"),
+            ("LEMBAS", "1"),
+        ] {
+            list.push((name.to_owned(), value.to_owned()));
+        }
+        if !list.iter().any(|(n, _)| n == "LANG" || n == "LC_ALL") {
+            list.push(("LANG".to_owned(), utf8_locale().to_owned()));
+        }
+        list
+    }
+
+    fn monitor_environment(&self) -> Vec<(String, String)> {
+        let mut list = self.basic();
+        for (name, value) in [
+            ("TZ", "UTC"),
+            ("LC_ALL", utf8_locale()),
+            ("TERM", "dumb"),
+            ("NO_COLOR", "1"),
+            ("COLUMNS", "80"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+        ] {
+            list.push((name.to_owned(), value.to_owned()));
+        }
+        list
+    }
+
+    fn own(&self) -> Vec<PathBuf> {
+        self.own.clone()
+    }
+}
+
+impl Computer {
+    fn basic(&self) -> Vec<(String, String)> {
+        let path: Vec<String> = self
+            .path()
+            .iter()
+            .map(|p| p.display().to_string())
+            .collect();
+        let user = std::env::vars()
+            .find(|(name, _)| name == "USER" || name == "LOGNAME")
+            .map_or_else(|| "user".to_owned(), |(_, value)| value);
+        vec![
+            ("HOME".to_owned(), home().display().to_string()),
+            ("USER".to_owned(), user.clone()),
+            ("LOGNAME".to_owned(), user),
+            (
+                "SHELL".to_owned(),
+                shell().map_or_else(|| "/bin/sh".to_owned(), |s| s.display().to_string()),
+            ),
+            ("PATH".to_owned(), path.join(":")),
+            ("TMPDIR".to_owned(), "/tmp".to_owned()),
+        ]
+    }
+}
+
+fn home() -> PathBuf {
+    directories::BaseDirs::new().map_or_else(|| PathBuf::from("/"), |b| b.home_dir().to_path_buf())
+}
+
+/// The bash that commands run in.
+pub(super) fn shell() -> Option<PathBuf> {
+    static SHELL: OnceLock<Option<PathBuf>> = OnceLock::new();
+    SHELL
+        .get_or_init(|| {
+            [
+                "/bin",
+                "/usr/bin",
+                "/usr/local/bin",
+                "/opt/homebrew/bin",
+                "/run/current-system/sw/bin",
+            ]
+            .iter()
+            .map(|folder| Path::new(folder).join("bash"))
+            .find(|bash| bash.is_file())
         })
-        .await
         .clone()
 }
 
-fn joined(path: &[PathBuf]) -> String {
-    path.iter()
-        .map(|folder| folder.display().to_string())
-        .collect::<Vec<_>>()
-        .join(":")
+fn utf8_locale() -> &'static str {
+    static LOCALE: OnceLock<&'static str> = OnceLock::new();
+    LOCALE.get_or_init(|| {
+        let there = |name: &str| {
+            Path::new("/usr/lib/locale").join(name).exists()
+                || Path::new("/usr/share/i18n/locales").join(name).exists()
+        };
+        if there("C.UTF-8") {
+            "C.UTF-8"
+        } else if there("C.utf8") {
+            "C.utf8"
+        } else {
+            "C"
+        }
+    })
 }
 
-/// The folders of the person's login `PATH`, or of the daemon's when the shell does not say.
-async fn login_path() -> Vec<PathBuf> {
-    let shell = env::text(&env::SHELL).unwrap_or_else(|| "/bin/bash".to_owned());
-    let said = match clock::timeout(LOGIN, ask(&shell)).await {
-        Ok(Some(path)) => path,
-        _ => env::text(&env::PATH).unwrap_or_else(|| PLAIN.to_owned()),
-    };
+/// The search path of a login shell, absolute folders only, and the usual ones behind it.
+fn search_path() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = Vec::new();
-    for folder in std::env::split_paths(&said) {
-        // A relative entry would make the folder a command runs in decide what runs.
+    let own = std::env::vars().find(|(n, _)| n == "PATH").map(|(_, v)| v);
+    let said = login_path().or(own).unwrap_or_default();
+    let usual = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+    for folder in said.split(':').chain(usual.split(':')) {
+        let folder = PathBuf::from(folder);
         if folder.is_absolute() && !folders.contains(&folder) {
             folders.push(folder);
         }
@@ -110,47 +237,42 @@ async fn login_path() -> Vec<PathBuf> {
     folders
 }
 
-async fn ask(shell: &str) -> Option<String> {
-    const BEFORE: &str = "LEMBAS-PATH=";
-    if !Path::new(shell).is_absolute() {
-        return None;
-    }
-    #[expect(clippy::disallowed_methods, reason = "this is the exec module")]
-    let output = Command::new(shell)
-        .args(["-lc", "printf '\\nLEMBAS-PATH=%s\\n' \"$PATH\""])
+/// Asks the person's login shell, once, within a limit. Nothing else of what it sets is used.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the module that runs programs"
+)]
+fn login_path() -> Option<String> {
+    const MARK: &str = "lembas-path:";
+    let shell = std::env::vars()
+        .find(|(n, _)| n == "SHELL")
+        .map(|(_, v)| v)
+        .filter(|s| Path::new(s).is_absolute())
+        .or_else(|| shell().map(|s| s.display().to_string()))?;
+    let mut child = std::process::Command::new(shell)
+        .args(["-l", "-c", &format!("echo \"{MARK}$PATH\"")])
         .stdin(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .output()
-        .await
+        .spawn()
         .ok()?;
-    let said = output.stdout.get(..output.stdout.len().min(MAX_SAID))?;
-    let said = String::from_utf8_lossy(said);
-    // Start-up files may print too: the last such line is ours.
-    said.lines()
-        .rev()
-        .find_map(|line| line.strip_prefix(BEFORE))
-        .filter(|path| !path.is_empty())
-        .map(str::to_owned)
-}
-
-/// Whether a box can be made here: tried, not guessed.
-async fn strength() -> BoxStrength {
-    let mut words = fence::base();
-    words.extend(["--unshare-net", "--", "true"].map(Into::into));
-    let Some((program, args)) = words.split_first() else {
-        return BoxStrength::None;
-    };
-    #[expect(clippy::disallowed_methods, reason = "this is the exec module")]
-    let tried = Command::new(program)
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .status();
-    match clock::timeout(PROBE, tried).await {
-        Ok(Ok(status)) if status.success() => BoxStrength::Full,
-        _ => BoxStrength::None,
+    let until = crate::clock::boottime() + PROBE;
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => break,
+            Ok(None) if crate::clock::boottime() < until => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+        }
     }
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take()?, &mut said).ok()?;
+    said.lines()
+        .find_map(|line| line.strip_prefix(MARK))
+        .map(str::to_owned)
 }

@@ -177,10 +177,6 @@ impl acp::Limits for Limits {
         scheduled::taken(&self.live.now().remote, acp::SCHEDULED)
     }
 
-    fn max_sessions(&self) -> Option<usize> {
-        Some(self.live.now().remote.max_sessions)
-    }
-
     fn scopes(&self, offered: &[Scope]) -> Vec<Scope> {
         let approvals = self.live.now().remote.approvals;
         let counts = |scope: &Scope| match approvals {

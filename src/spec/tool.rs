@@ -72,6 +72,23 @@ pub enum Block {
     Tool,
 }
 
+impl Block {
+    /// The word as it stands in the spec and on the wire.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Shell => "shell",
+            Self::Edit => "edit",
+            Self::Read => "read",
+            Self::Search => "search",
+            Self::Web => "web",
+            Self::Task => "task",
+            Self::Plan => "plan",
+            Self::Hidden => "hidden",
+            Self::Tool => "tool",
+        }
+    }
+}
+
 /// What must hold for a tool to be of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]

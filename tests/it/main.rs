@@ -1,11 +1,21 @@
 //! One binary for all integration tests: real sockets, processes and files, hermetic folders.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on fails, and so do the helpers of tests"
+)]
 
+mod acp;
 mod cli;
 mod conformance;
 mod deps;
 mod exec;
 mod files;
+mod hub;
 mod layers;
 mod link;
 mod schema;
 mod spec;
+mod turn;

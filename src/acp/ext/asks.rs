@@ -130,7 +130,7 @@ pub(super) async fn extend(asked: Asked, params: Value) -> Result<Value, RpcErro
         .extend(&ask, seconds)
         .await
         .map_err(|error| refused(&error))?;
-    Ok(json!({ "expires_in": left, "now": clock::now_ms() }))
+    Ok(json!({ "expires_in": left.saturating_mul(1000), "now": clock::now_ms() }))
 }
 
 /// `_lembas/ack`: the instance has everything up to there; the waits of asks among it begin.

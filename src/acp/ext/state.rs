@@ -53,7 +53,7 @@ pub(super) async fn status(asked: Asked, params: Value) -> Result<Value, RpcErro
     Ok(json!({
         "status": words(summary.progress.as_ref()),
         "progress": summary.progress, "running": summary.running,
-        "jobs": [], "mode": mode_name(summary.mode), "model": summary.model,
+        "jobs": [], "mode": mode_name(summary.mode), "model": summary.model, "level": session.level(),
         "title": summary.title, "asks": asks, "turn": summary.turn, "seq": summary.head,
         "limits": limits, "now": clock::now_ms(),
     }))
@@ -138,7 +138,7 @@ pub(super) async fn sync(asked: Asked, params: Value) -> Result<Value, RpcError>
         .sessions
         .list(&connection.origin, None, cursor, limit)
         .await;
-    let (list, more) = list.map_err(|error| error::session(&error))?;
+    let (list, more) = list.map_err(error::page)?;
     let newest = list.first().map_or(since, |summary| summary.updated);
     let head = page.map_or(newest, |page| page.head);
     let changed: Vec<&Summary> = list.iter().take_while(|s| s.updated >= since).collect();

@@ -9,7 +9,10 @@ use crate::acp::error::whole;
 use crate::clock;
 use crate::ids::Digest;
 use crate::store::device::Store;
-use crate::store::device::keys::{self, KEPT_MS, KeyRow, RUN_KEPT_MS};
+use crate::store::device::keys::{KEPT_MS, KeyRow, RUN_KEPT_MS};
+
+/// The outcome of a key that has none yet.
+const BEGUN: &str = "";
 
 impl KeyStore for Store {
     fn take(
@@ -25,16 +28,17 @@ impl KeyStore for Store {
             scope: text(&scope),
             key,
             digest: params,
-            outcome: String::new(),
+            outcome: BEGUN.to_owned(),
             until: clock::now_ms().saturating_add(kept),
         };
         async move {
-            let taken = store.take_key(row).await.map_err(|error| whole(&error))?;
-            Ok(match taken {
-                keys::Taken::New => Taken::New,
-                keys::Taken::Begun => Taken::Begun,
-                keys::Taken::Other => Taken::Other,
-                keys::Taken::Done(outcome) => match serde_json::from_str(&outcome) {
+            let digest = row.digest.clone();
+            let known = store.take_key(row).await.map_err(|error| whole(&error))?;
+            Ok(match known {
+                None => Taken::New,
+                Some(known) if known.digest != digest => Taken::Other,
+                Some(known) if known.outcome == BEGUN => Taken::Begun,
+                Some(known) => match serde_json::from_str(&known.outcome) {
                     Ok(outcome) => Taken::Done(outcome),
                     Err(error) => return Err(format!("a kept outcome cannot be read: {error}")),
                 },
@@ -51,7 +55,8 @@ impl KeyStore for Store {
     ) -> BoxFuture<'static, Result<(), String>> {
         let store = self.clone();
         async move {
-            let kept = store.end_key(text(&scope), key, outcome.to_string()).await;
+            let outcome = Some(outcome.to_string());
+            let kept = store.end_key(&text(&scope), &key, outcome).await;
             kept.map_err(|error| whole(&error))
         }
         .boxed()
@@ -60,7 +65,7 @@ impl KeyStore for Store {
     fn release(&self, scope: Scope, key: String) -> BoxFuture<'static, Result<(), String>> {
         let store = self.clone();
         async move {
-            let dropped = store.drop_key(text(&scope), key).await;
+            let dropped = store.end_key(&text(&scope), &key, None).await;
             dropped.map_err(|error| whole(&error))
         }
         .boxed()

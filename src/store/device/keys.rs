@@ -38,88 +38,7 @@ pub(crate) fn put(t: &Transaction<'_>, row: &KeyRow) -> Result<(), rusqlite::Err
     Ok(())
 }
 
-/// What is known of a key when it is taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// It is new, and kept as begun now.
-    New,
-    /// It was begun with the same parameters and has no outcome.
-    Begun,
-    /// Its outcome.
-    Done(String),
-    /// It was used with other parameters.
-    Other,
-}
-
-/// The outcome of a key that was begun and has none yet.
-const BEGUN: &str = "";
-
 impl Store {
-    /// Takes a key, flushed before it answers. The row's outcome is not looked at.
-    ///
-    /// # Errors
-    /// When the store cannot be read or written; the key is then not taken.
-    pub async fn take_key(&self, row: KeyRow) -> Result<Taken, StoreError> {
-        self.db()
-            .write(Durability::Disk, move |t| {
-                let known: Option<(String, String)> = t
-                    .query_row(
-                        "select digest, outcome from keys where scope = ?1 and key = ?2",
-                        [&row.scope, &row.key],
-                        |r| Ok((r.get(0)?, r.get(1)?)),
-                    )
-                    .optional()?;
-                Ok(match known {
-                    Some((digest, _)) if digest != row.digest.as_str() => Taken::Other,
-                    Some((_, outcome)) if outcome == BEGUN => Taken::Begun,
-                    Some((_, outcome)) => Taken::Done(outcome),
-                    None => {
-                        let outcome = BEGUN.to_owned();
-                        put(t, &KeyRow { outcome, ..row })?;
-                        Taken::New
-                    }
-                })
-            })
-            .await
-    }
-
-    /// Keeps what came of a key that was taken.
-    ///
-    /// # Errors
-    /// When it cannot be saved; the key then stays begun.
-    pub async fn end_key(
-        &self,
-        scope: String,
-        key: String,
-        outcome: String,
-    ) -> Result<(), StoreError> {
-        self.db()
-            .write(Durability::Disk, move |t| {
-                t.execute(
-                    "update keys set outcome = ?3 where scope = ?1 and key = ?2",
-                    [&scope, &key, &outcome],
-                )?;
-                Ok(())
-            })
-            .await
-    }
-
-    /// Forgets a key of which nothing came.
-    ///
-    /// # Errors
-    /// When it cannot be saved; the key then stays begun.
-    pub async fn drop_key(&self, scope: String, key: String) -> Result<(), StoreError> {
-        self.db()
-            .write(Durability::Process, move |t| {
-                t.execute(
-                    "delete from keys where scope = ?1 and key = ?2",
-                    [&scope, &key],
-                )?;
-                Ok(())
-            })
-            .await
-    }
-
     /// What came of a key, when it is known.
     ///
     /// # Errors
@@ -153,6 +72,65 @@ impl Store {
     pub async fn keep_key(&self, row: KeyRow) -> Result<(), StoreError> {
         self.db()
             .write(Durability::Disk, move |t| put(t, &row))
+            .await
+    }
+
+    /// Takes a key for work that begins now, with `outcome` until it has another. Answers what
+    /// the key is known for already, and then changes nothing.
+    ///
+    /// # Errors
+    /// When it cannot be saved.
+    pub async fn take_key(&self, row: KeyRow) -> Result<Option<KeyRow>, StoreError> {
+        self.db()
+            .write(Durability::Disk, move |t| {
+                let known = t
+                    .query_row(
+                        "select digest, outcome, until from keys where scope = ?1 and key = ?2",
+                        [&row.scope, &row.key],
+                        |r| {
+                            Ok(KeyRow {
+                                scope: row.scope.clone(),
+                                key: row.key.clone(),
+                                digest: Digest::read(r.get::<_, String>(0)?),
+                                outcome: r.get(1)?,
+                                until: r.get(2)?,
+                            })
+                        },
+                    )
+                    .optional()?;
+                if known.is_none() {
+                    put(t, &row)?;
+                }
+                Ok(known)
+            })
+            .await
+    }
+
+    /// Records what came of a key's work; none: the work was refused, and the key is free again.
+    ///
+    /// # Errors
+    /// When it cannot be saved.
+    pub async fn end_key(
+        &self,
+        scope: &str,
+        key: &str,
+        outcome: Option<String>,
+    ) -> Result<(), StoreError> {
+        let (scope, key) = (scope.to_owned(), key.to_owned());
+        self.db()
+            .write(Durability::Disk, move |t| {
+                match outcome {
+                    Some(outcome) => t.execute(
+                        "update keys set outcome = ?3 where scope = ?1 and key = ?2",
+                        params![scope, key, outcome],
+                    )?,
+                    None => t.execute(
+                        "delete from keys where scope = ?1 and key = ?2",
+                        params![scope, key],
+                    )?,
+                };
+                Ok(())
+            })
             .await
     }
 }

@@ -1,0 +1,73 @@
+//! What the agent itself says: results that no tool made (for the model) and reasons of a turn's
+//! end (for the person).
+
+use std::time::Duration;
+
+/// The person said no. Their words reach the model.
+pub fn refused(note: Option<&str>) -> String {
+    match note.map(str::trim).filter(|n| !n.is_empty()) {
+        Some(note) => format!("The person refused this call and said: {note}"),
+        None => "The person refused this call. Do not try to reach the same end another way; ask what they want instead if you cannot go on.".to_owned(),
+    }
+}
+
+pub const EXPIRED: &str = "Not run: nobody answered in time, which counts as no. Do not try to reach the same end another way; go on without it and say what is missing.";
+
+pub const UNKNOWN: &str = "unknown: the computer stopped while it ran. It may have finished, in part or whole; it was not run again. Look at the state of things before you repeat it.";
+
+pub const STOPPED: &str = "Not run: the turn was stopped.";
+
+pub const STOPPED_RUNNING: &str = "Stopped while it ran.";
+
+pub const BROKE: &str =
+    "The tool broke down inside lembas. This is a fault of lembas, not of the call.";
+
+pub fn no_tool(name: &str) -> String {
+    format!("There is no tool {name}. Call one of the tools that you were given.")
+}
+
+pub fn not_json(error: &str) -> String {
+    format!("The arguments are not a JSON object ({error}). Make the call again with valid JSON.")
+}
+
+pub const TOO_MANY_REFUSALS: &str = "ended after four refusals in one turn";
+
+pub const FRUITLESS: &str =
+    "ended because the model made calls that could not run, eight steps in a row";
+
+pub const STEPS_USED: &str = "ended because it used all the steps that one turn may take";
+
+pub const NOTHING_SAID: &str = "the model answered with nothing";
+
+/// The model could not be had.
+pub fn model_failed(error: &str, tries: u32) -> String {
+    if tries > 1 {
+        format!("{error} (asked {tries} times). Your message is kept: send another to go on.")
+    } else {
+        format!("{error}. Your message is kept: send another to go on.")
+    }
+}
+
+pub fn session_full(cap: u64) -> String {
+    format!(
+        "this session has reached the {} MiB that one may take on this computer: start a new one",
+        cap / (1024 * 1024)
+    )
+}
+
+pub fn session_nearly_full(cap: u64) -> String {
+    format!(
+        "This session has used 80 % of the {} MiB that one may take on this computer. At the end of them its turn ends; start a new session in time.",
+        cap / (1024 * 1024)
+    )
+}
+
+/// What became of an ask, for the audit log.
+pub fn not_run(why: &str) -> String {
+    format!("not run ({why})")
+}
+
+/// Milliseconds of a duration.
+pub fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

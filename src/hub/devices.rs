@@ -1,0 +1,313 @@
+//! Computers: the list, their names, taking access back, and what is asked of one directly.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::auth::Signed;
+use super::error::{ApiError, ApiResult};
+use super::events::{Audience, Event};
+use super::messages;
+use super::{Shared, chats, view};
+use crate::clock::now_ms;
+use crate::ids::random_hex;
+use crate::rpc::{CallError, Peer};
+use crate::store::hub::devices::Device;
+
+/// How long a listing of folders, and a check of a watch command, may take.
+const SMALL: Duration = Duration::from_secs(15);
+const MONITOR: Duration = Duration::from_secs(650);
+
+/// A computer of the account.
+pub(super) async fn own(shared: &Shared, signed: &Signed, id: &str) -> ApiResult<Device> {
+    shared
+        .store
+        .device(id.to_owned())
+        .await?
+        .filter(|d| d.account == signed.account)
+        .ok_or_else(|| ApiError::missing("computer"))
+}
+
+/// Its live link.
+pub(super) fn peer(shared: &Shared, device: &Device) -> ApiResult<Peer> {
+    let link = shared.links.get(&device.id);
+    link.and_then(|l| l.peer()).ok_or_else(|| {
+        ApiError::conflict("away", format!("{} is away.", device.name))
+            .why("Asleep, off or without network: that cannot be seen from here.")
+            .with("since", device.since)
+    })
+}
+
+/// What a computer answered instead of doing it, or that nothing came.
+pub(super) fn refused(device: &Device, error: CallError) -> ApiError {
+    let name = &device.name;
+    match error {
+        CallError::Rpc(error) => {
+            let data = error.data.unwrap_or_default();
+            let text = |key: &str| data.get(key).and_then(Value::as_str).map(str::to_owned);
+            let reason = text("reason").unwrap_or_else(|| "refused".to_owned());
+            let said = text("text").unwrap_or(error.message);
+            let path = text("path");
+            let answer = ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", said)
+                .with("reason", reason.clone())
+                .with("number", error.code);
+            match (reason.as_str(), path) {
+                ("roots", Some(path)) => answer
+                    .next(format!("lembas roots add {path}"))
+                    .with("path", path),
+                (_, Some(path)) => answer.with("path", path),
+                _ => answer,
+            }
+        }
+        CallError::Timeout => ApiError::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            "silent",
+            format!("{name} did not answer in time."),
+        ),
+        CallError::Closed { .. } => ApiError::conflict(
+            "away",
+            format!("The connection to {name} broke off before it answered."),
+        ),
+        CallError::TooLong { .. } | CallError::BadAnswer => ApiError::new(
+            StatusCode::BAD_GATEWAY,
+            "device",
+            format!("{name} could not be asked this."),
+        ),
+    }
+}
+
+/// Tells the page how a computer is now.
+pub(super) async fn tell(shared: &Shared, id: &str) {
+    let told = async {
+        let Some(device) = shared.store.device(id.to_owned()).await? else {
+            return Ok(None);
+        };
+        let shown = view::device(shared, &device).await?;
+        Ok::<_, crate::store::db::StoreError>(Some((device, shown)))
+    };
+    match told.await {
+        Ok(Some((device, shown))) => shared.events.emit(
+            Audience::Account(device.account),
+            Event::json(
+                "device",
+                Some(format!("device:{id}")),
+                json!({ "device": shown }),
+            ),
+        ),
+        Ok(None) => {}
+        Err(error) => tracing::warn!(%error, "a computer could not be told"),
+    }
+}
+
+/// The computers of an account, shown.
+pub(super) async fn list(shared: &Shared, account: &str) -> ApiResult<Vec<Value>> {
+    let mut shown = Vec::new();
+    for device in shared.store.devices(account.to_owned()).await? {
+        shown.push(view::device(shared, &device).await?);
+    }
+    Ok(shown)
+}
+
+pub(super) async fn index(
+    signed: Signed,
+    State(shared): State<Arc<Shared>>,
+) -> ApiResult<Json<Value>> {
+    let devices = list(&shared, &signed.account).await?;
+    Ok(Json(json!({ "devices": devices, "now": now_ms() })))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Rename {
+    name: String,
+}
+
+pub(super) async fn rename(
+    signed: Signed,
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+    body: Result<Json<Rename>, JsonRejection>,
+) -> ApiResult<Json<Value>> {
+    let Json(body) = body?;
+    let device = own(&shared, &signed, &id).await?;
+    let name: String = body
+        .name
+        .trim()
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(64)
+        .collect();
+    if name.is_empty() {
+        return Err(ApiError::bad("A name has 1 to 64 characters."));
+    }
+    shared.store.rename_device(device.id.clone(), name).await?;
+    tell(&shared, &device.id).await;
+    let device = own(&shared, &signed, &id).await?;
+    Ok(Json(
+        json!({ "device": view::device(&shared, &device).await? }),
+    ))
+}
+
+/// `DELETE /devices/{id}`: takes access back; of one that has none any more it forgets all.
+pub(super) async fn remove(
+    signed: Signed,
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+) -> ApiResult<Json<Value>> {
+    let device = own(&shared, &signed, &id).await?;
+    if device.revoked.is_some() {
+        shared.store.forget_device(id.clone()).await?;
+        shared.events.emit(
+            Audience::Account(signed.account),
+            Event::json("device_gone", None, json!({ "id": id })),
+        );
+        return Ok(Json(json!({ "state": "gone" })));
+    }
+    let why = format!("by {}, from {}", signed.name, signed.agent);
+    shared.store.revoke_device(id.clone(), why).await?;
+    shared.links.revoke(&id);
+    tell(&shared, &id).await;
+    Ok(Json(json!({ "state": "revoked" })))
+}
+
+#[derive(Deserialize)]
+pub(super) struct At {
+    path: Option<String>,
+}
+
+pub(super) async fn directories(
+    signed: Signed,
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+    Query(at): Query<At>,
+) -> ApiResult<Json<Value>> {
+    let device = own(&shared, &signed, &id).await?;
+    let peer = peer(&shared, &device)?;
+    let params = match at.path {
+        Some(path) => json!({ "path": path }),
+        None => json!({}),
+    };
+    let answer = peer
+        .request_within("_lembas/directories", params, SMALL)
+        .await;
+    Ok(Json(answer.map_err(|e| refused(&device, e))?))
+}
+
+/// `POST /devices/{id}/retry`: a computer dials by itself; what can be done from here is to see
+/// whether the link that is there still lives.
+pub(super) async fn retry(
+    signed: Signed,
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+) -> ApiResult<Json<Value>> {
+    let device = own(&shared, &signed, &id).await?;
+    let name = &device.name;
+    let Ok(peer) = peer(&shared, &device) else {
+        let text = format!(
+            "{name} is still away. It dials by itself as soon as it can; on it: lembas link retry"
+        );
+        return Ok(Json(
+            json!({ "state": "away", "since": device.since, "text": text }),
+        ));
+    };
+    if peer.probe(Duration::from_secs(5)).await {
+        return Ok(Json(
+            json!({ "state": "online", "text": format!("{name} answers.") }),
+        ));
+    }
+    peer.close(crate::link::ws::code::RESTART, "no answer");
+    let text = format!("{name} did not answer: its link was closed so that it dials anew.");
+    Ok(Json(json!({ "state": "dialling", "text": text })))
+}
+
+/// `POST /devices/{id}/monitor`: one check of a watch command, as the computer judges it.
+pub(super) async fn monitor(
+    signed: Signed,
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+    body: Result<Json<Value>, JsonRejection>,
+) -> ApiResult<Json<Value>> {
+    let Json(mut params) = body?;
+    let device = own(&shared, &signed, &id).await?;
+    able(&shared, &device, "scheduled")?;
+    let peer = peer(&shared, &device)?;
+    if let Some(map) = params.as_object_mut() {
+        map.entry("schedule")
+            .or_insert_with(|| format!("page-{}", signed.account).into());
+        map.entry("run").or_insert_with(|| random_hex(8).into());
+    }
+    let answer = peer
+        .request_within("_lembas/monitor", params, MONITOR)
+        .await;
+    Ok(Json(answer.map_err(|e| refused(&device, e))?))
+}
+
+fn able(shared: &Shared, device: &Device, capability: &str) -> ApiResult<()> {
+    match shared.links.get(&device.id) {
+        Some(link) if !link.can(capability) => Err(ApiError::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "unable",
+            format!("lembas on {} cannot do this yet.", device.name),
+        )
+        .next("Update lembas on that computer.")),
+        _ => Ok(()),
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Scheduled {
+    cwd: String,
+    text: String,
+    model: String,
+    mode: Option<String>,
+    approval_wait: Option<u64>,
+    key: String,
+}
+
+/// `POST /devices/{id}/scheduled`: one scheduled run, begun now.
+pub(super) async fn scheduled(
+    signed: Signed,
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+    body: Result<Json<Scheduled>, JsonRejection>,
+) -> ApiResult<Json<Value>> {
+    let Json(body) = body?;
+    messages::good_key(&body.key)?;
+    let device = own(&shared, &signed, &id).await?;
+    able(&shared, &device, "scheduled")?;
+    let key = format!("run:{}", body.key);
+    let known = shared
+        .store
+        .chat_keyed(device.id.clone(), key.clone())
+        .await?;
+    let chat = match known {
+        Some(chat) => chat,
+        None => {
+            let mut run =
+                json!({ "schedule": format!("page-{}", signed.account), "run": body.key });
+            if let Some(map) = run.as_object_mut() {
+                if let Some(mode) = &body.mode {
+                    map.insert("mode".to_owned(), mode.clone().into());
+                }
+                if let Some(wait) = body.approval_wait {
+                    map.insert("approval_wait".to_owned(), wait.into());
+                }
+            }
+            let ours = json!({ "model": body.model, "scheduled": run });
+            let params = json!({ "cwd": body.cwd, "mcpServers": [], "_meta": { "lembas": ours } });
+            chats::opened(&shared, &device, params, Some(&key), body.mode.as_deref()).await?
+        }
+    };
+    let first = json!({ "key": body.key, "text": body.text });
+    let first = serde_json::from_value(first).map_err(|e| ApiError::bad(e.to_string()))?;
+    messages::put(&shared, &chat, first).await?;
+    let chat = chats::own(&shared, &signed, chat.id).await?;
+    Ok(Json(
+        json!({ "chat": view::chat(&shared, &chat).await?, "run": body.key }),
+    ))
+}

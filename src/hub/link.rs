@@ -1,0 +1,186 @@
+//! The server's end of the link: who is linked now, the upgrade, and one task a connection.
+
+mod endpoint;
+mod intake;
+mod notices;
+mod run;
+mod service;
+mod work;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use axum::Router;
+use axum::routing::get;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+
+pub(super) use notices::tell_chat;
+
+use super::Shared;
+use crate::clock::now_ms;
+use crate::link::ws;
+use crate::rpc::Peer;
+
+pub(super) fn routes() -> Router<Arc<Shared>> {
+    Router::new().route("/link/v3", get(endpoint::upgrade))
+}
+
+/// One live connection of a device, from its upgrade on.
+#[derive(Clone)]
+pub(crate) struct Link {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// Counts connections of this hub: a later one replaces an earlier one of its device.
+    number: u64,
+    device: String,
+    account: String,
+    boot: String,
+    address: String,
+    since: i64,
+    peer: Mutex<Option<Peer>>,
+    /// Set by the handshake: what both sides named, and the device's epoch.
+    ready: RwLock<Option<Ready>>,
+    heard: AtomicI64,
+    /// Rings when there is work to say to the device.
+    wake: Notify,
+    words: Mutex<Option<String>>,
+    /// Why it was replaced or revoked, as a close: set when that happens before it has a peer.
+    ended: Mutex<Option<(u16, String)>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ready {
+    pub(crate) capabilities: Vec<String>,
+    pub(crate) epoch: String,
+}
+
+impl Link {
+    pub(crate) fn peer(&self) -> Option<Peer> {
+        self.inner.peer.lock().clone()
+    }
+
+    pub(crate) fn device(&self) -> &str {
+        &self.inner.device
+    }
+
+    pub(crate) fn account(&self) -> &str {
+        &self.inner.account
+    }
+
+    /// When something was heard of it last.
+    pub(crate) fn heard(&self) -> i64 {
+        self.inner.heard.load(Ordering::Relaxed)
+    }
+
+    fn hear(&self) {
+        self.inner.heard.store(now_ms(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn can(&self, capability: &str) -> bool {
+        self.inner
+            .ready
+            .read()
+            .as_ref()
+            .is_some_and(|r| r.capabilities.iter().any(|c| c == capability))
+    }
+
+    pub(crate) fn epoch(&self) -> String {
+        self.inner
+            .ready
+            .read()
+            .as_ref()
+            .map(|r| r.epoch.clone())
+            .unwrap_or_default()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.inner.ready.read().is_some()
+    }
+
+    /// Ends it with a close frame.
+    fn end(&self, code: u16, reason: &str) {
+        match self.peer() {
+            Some(peer) => peer.close(code, reason),
+            None => *self.inner.ended.lock() = Some((code, reason.to_owned())),
+        }
+    }
+}
+
+/// All live connections, one a device.
+#[derive(Default)]
+pub(crate) struct Links {
+    map: Mutex<HashMap<String, Link>>,
+    count: AtomicU64,
+}
+
+impl Links {
+    /// The device's connection, when its handshake is done.
+    pub(crate) fn get(&self, device: &str) -> Option<Link> {
+        self.map
+            .lock()
+            .get(device)
+            .filter(|l| l.is_ready())
+            .cloned()
+    }
+
+    /// There is work to say to a device.
+    pub(crate) fn wake(&self, device: &str) {
+        if let Some(link) = self.map.lock().get(device) {
+            link.inner.wake.notify_one();
+        }
+    }
+
+    /// Access was taken back: the connection ends at once.
+    pub(crate) fn revoke(&self, device: &str) {
+        let link = self.map.lock().get(device).cloned();
+        if let Some(link) = link {
+            link.end(ws::code::REVOKED, "revoked");
+        }
+    }
+
+    /// Whoever holds the device's place, also before its handshake.
+    fn holder(&self, device: &str) -> Option<Link> {
+        self.map.lock().get(device).cloned()
+    }
+
+    /// Takes the device's place. The one that had it ends with 4001.
+    fn take(&self, device: &str, account: &str, boot: &str, address: String, why: &str) -> Link {
+        let link = Link {
+            inner: Arc::new(Inner {
+                number: self.count.fetch_add(1, Ordering::Relaxed),
+                device: device.to_owned(),
+                account: account.to_owned(),
+                boot: boot.to_owned(),
+                address,
+                since: now_ms(),
+                peer: Mutex::default(),
+                ready: RwLock::default(),
+                heard: AtomicI64::new(now_ms()),
+                wake: Notify::new(),
+                words: Mutex::default(),
+                ended: Mutex::default(),
+            }),
+        };
+        let old = self.map.lock().insert(device.to_owned(), link.clone());
+        if let Some(old) = old {
+            old.end(ws::code::REPLACED, why);
+        }
+        link
+    }
+
+    /// Leaves the device's place. False when another connection has it by now.
+    fn leave(&self, link: &Link) -> bool {
+        let mut map = self.map.lock();
+        let current = map
+            .get(&link.inner.device)
+            .is_some_and(|l| l.inner.number == link.inner.number);
+        if current {
+            map.remove(&link.inner.device);
+        }
+        current
+    }
+}

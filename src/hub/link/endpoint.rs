@@ -1,0 +1,292 @@
+//! The upgrade: who may link, who holds the place, and what each refusal says (link.md, Dialling).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade};
+use axum::extract::{FromRequestParts as _, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use super::{Link, run};
+use crate::hub::error::ApiError;
+use crate::hub::events::{Audience, Event};
+use crate::hub::front::Remote;
+use crate::hub::gate::What;
+use crate::hub::{PROTOCOL, Shared, devices};
+use crate::link::ws;
+use crate::rpc::{Incoming, Outgoing};
+use crate::store::hub::tokens::TokenUse;
+
+/// How long a holder of the place has to show that it lives.
+const PROBE: Duration = Duration::from_secs(10);
+
+/// `GET /link/v3`.
+pub(super) async fn upgrade(
+    State(shared): State<Arc<Shared>>,
+    remote: axum::Extension<Remote>,
+    request: Request,
+) -> Response {
+    let (mut parts, _) = request.into_parts();
+    match admit(&shared, *remote, &parts.headers).await {
+        Err(refusal) => *refusal,
+        Ok((link, old_token)) => {
+            let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &()).await;
+            match upgrade {
+                Ok(upgrade) => upgrade
+                    .protocols([ws::SUBPROTOCOL])
+                    .max_message_size(ws::MAX_FRAME + 1024 * 1024)
+                    .max_frame_size(ws::MAX_FRAME + 1024 * 1024)
+                    .on_upgrade(move |socket| run::run(shared, link, socket, old_token)),
+                Err(rejection) => {
+                    shared.links.leave(&link);
+                    rejection.into_response()
+                }
+            }
+        }
+    }
+}
+
+type Refusal = Box<Response>;
+
+fn text(headers: &HeaderMap, name: &str) -> String {
+    let value = headers.get(name).and_then(|v| v.to_str().ok());
+    value.unwrap_or_default().trim().to_owned()
+}
+
+async fn admit(
+    shared: &Shared,
+    remote: Remote,
+    headers: &HeaderMap,
+) -> Result<(Link, bool), Refusal> {
+    let address = remote.words();
+    if let Err(wait) = shared.gate.check(What::LinkDial, &address) {
+        return Err(Box::new(
+            ApiError::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_often",
+                "This address dials too often.",
+            )
+            .retry_after(wait.as_secs().max(1))
+            .into_response(),
+        ));
+    }
+    shared.gate.count(What::LinkDial, &address);
+    protocol(headers)?;
+    let (device, account, old) = token(shared, headers).await?;
+    let said = text(headers, ws::HEADER_DEVICE);
+    let boot = text(headers, ws::HEADER_BOOT);
+    if said != device {
+        return Err(Box::new(
+            ApiError::new(
+                StatusCode::FORBIDDEN,
+                "device",
+                "This token belongs to another computer.",
+            )
+            .into_response(),
+        ));
+    }
+    if boot.is_empty() || boot.len() > 128 {
+        return Err(Box::new(
+            ApiError::bad("Lembas-Boot is missing.").into_response(),
+        ));
+    }
+    let take = !text(headers, ws::HEADER_TAKE).is_empty();
+    let why = place(shared, &device, &boot, take).await?;
+    let link = shared
+        .links
+        .take(&device, &account, &boot, address.clone(), why);
+    if why == "taken" {
+        told_taken(shared, &account, &device, &address).await;
+    }
+    Ok((link, old))
+}
+
+/// Only our subprotocol is spoken; another number of it is told which side to update.
+fn protocol(headers: &HeaderMap) -> Result<(), Refusal> {
+    let offered: Vec<String> = headers
+        .get_all(header::SEC_WEBSOCKET_PROTOCOL)
+        .iter()
+        .filter_map(|v| v.to_str().ok())
+        .flat_map(|v| v.split(','))
+        .map(|p| p.trim().to_owned())
+        .collect();
+    if offered.iter().any(|p| p == ws::SUBPROTOCOL) {
+        return Ok(());
+    }
+    let theirs = offered
+        .iter()
+        .filter_map(|p| p.strip_prefix("lembas.link."))
+        .filter_map(|n| n.parse::<u64>().ok())
+        .max();
+    let text = match theirs {
+        Some(n) if n > PROTOCOL => format!(
+            "This instance speaks link protocol {PROTOCOL} and this computer {n}: update the instance to LLeMbas 2.0 or later."
+        ),
+        Some(n) => format!(
+            "This instance speaks link protocol {PROTOCOL} and this computer {n}: update lembas on this computer."
+        ),
+        None => format!(
+            "This is a link of protocol {PROTOCOL}: dial it with {}.",
+            ws::SUBPROTOCOL
+        ),
+    };
+    let body = json!({ "product": "llembas", "protocol": PROTOCOL, "text": text });
+    Err(Box::new(
+        (StatusCode::UPGRADE_REQUIRED, Json(body)).into_response(),
+    ))
+}
+
+async fn token(shared: &Shared, headers: &HeaderMap) -> Result<(String, String, bool), Refusal> {
+    let bearer = text(headers, "authorization");
+    let Some(token) = bearer.strip_prefix("Bearer ") else {
+        let body = json!({ "product": "llembas", "reason": "missing",
+                           "text": "A link needs the token of a paired computer." });
+        let mut response = (StatusCode::UNAUTHORIZED, Json(body)).into_response();
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        return Err(Box::new(response));
+    };
+    let used = shared.store.use_token(token.trim()).await;
+    let used = used.map_err(|e| Box::new(ApiError::from(e).into_response()))?;
+    match used {
+        TokenUse::Good {
+            device,
+            account,
+            scopes,
+            old,
+        } if scopes.iter().any(|s| s == "link") => Ok((device, account, old)),
+        TokenUse::Good { .. } => Err(invalid("scope", "This token is not for linking.", None)),
+        TokenUse::Refused {
+            reason,
+            text,
+            since,
+        } => Err(invalid(reason, &text, since)),
+        TokenUse::Stolen { device, account } => {
+            shared.links.revoke(&device);
+            devices::tell(shared, &device).await;
+            shared.events.emit(
+                Audience::Account(account),
+                Event::json(
+                    "warning",
+                    None,
+                    json!({ "device": device, "text":
+                        "An old token of this computer was used again: someone may have a copy of it. Access was taken back." }),
+                ),
+            );
+            Err(invalid(
+                "reused",
+                "An old token was used after its successor: access was taken back.",
+                Some(crate::clock::now_ms()),
+            ))
+        }
+    }
+}
+
+fn invalid(reason: &str, text: &str, since: Option<i64>) -> Refusal {
+    let body = json!({ "product": "llembas", "reason": reason, "text": text, "since": since });
+    let mut response = (StatusCode::UNAUTHORIZED, Json(body)).into_response();
+    response.headers_mut().insert(
+        header::WWW_AUTHENTICATE,
+        HeaderValue::from_static("Bearer error=\"invalid_token\""),
+    );
+    Box::new(response)
+}
+
+/// Two sockets, one device: the same process replaces itself; another one only when the holder
+/// does not answer, or when its person said to take the place.
+async fn place(
+    shared: &Shared,
+    device: &str,
+    boot: &str,
+    take: bool,
+) -> Result<&'static str, Refusal> {
+    let Some(holder) = shared.links.holder(device) else {
+        return Ok("boot");
+    };
+    if holder.inner.boot == boot {
+        return Ok("boot");
+    }
+    if take {
+        return Ok("taken");
+    }
+    let lives = match holder.peer() {
+        Some(peer) => peer.probe(PROBE).await,
+        None => false,
+    };
+    if !lives {
+        return Ok("taken");
+    }
+    let (address, since) = (&holder.inner.address, holder.inner.since);
+    let body = json!({
+        "product": "llembas", "reason": "held",
+        "holder": { "address": address, "since": since },
+        "text": format!("Another process of this computer holds the link, from {address}. To take its place: lembas link take"),
+    });
+    Err(Box::new((StatusCode::CONFLICT, Json(body)).into_response()))
+}
+
+async fn told_taken(shared: &Shared, account: &str, device: &str, address: &str) {
+    let name = match shared.store.device(device.to_owned()).await {
+        Ok(Some(device)) => device.name,
+        _ => return,
+    };
+    shared.events.emit(
+        Audience::Account(account.to_owned()),
+        Event::json(
+            "warning",
+            None,
+            json!({ "device": device, "text": format!("Another process took over the link of {name}, from {address}.") }),
+        ),
+    );
+}
+
+impl ws::Message for Message {
+    type Error = axum::Error;
+
+    fn incoming(self) -> Incoming {
+        match self {
+            Self::Text(text) => Incoming::Text(text.as_str().to_owned()),
+            Self::Close(frame) => Incoming::Close {
+                code: frame.as_ref().map(|f| f.code),
+                reason: frame.map_or_else(String::new, |f| f.reason.as_str().to_owned()),
+            },
+            Self::Binary(_) | Self::Ping(_) | Self::Pong(_) => Incoming::Alive,
+        }
+    }
+
+    fn outgoing(frame: Outgoing) -> Self {
+        match frame {
+            Outgoing::Text(text) => Self::Text(text.into()),
+            Outgoing::Ping => Self::Ping(Vec::new().into()),
+            Outgoing::Close { code, reason } => Self::Close(Some(CloseFrame {
+                code,
+                reason: reason.into(),
+            })),
+        }
+    }
+
+    fn ended(error: Self::Error) -> Result<Option<Incoming>, String> {
+        let text = {
+            let error: &dyn std::error::Error = &error;
+            error
+                .source()
+                .map_or_else(|| error.to_string(), ToString::to_string)
+        };
+        let is = |part: &str| text.to_lowercase().contains(part);
+        if is("too long") || is("too large") {
+            return Ok(Some(Incoming::TooLong {
+                head: String::new(),
+                bytes: ws::MAX_FRAME + 1,
+                over: true,
+            }));
+        }
+        if is("without closing handshake") || is("connection closed") || is("closed normally") {
+            return Ok(None);
+        }
+        Err(text)
+    }
+}

@@ -1,0 +1,636 @@
+//! The intake of one link: what the device said is stored, exactly once, then shown, then
+//! acknowledged.
+//!
+//! One task owns it. It takes whatever has come meanwhile as one batch, so that a fast device costs
+//! fewer transactions, not more; what is shown of streamed text is drawn once a batch.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::notices::{self, Fact, What};
+use super::{Link, run};
+use crate::clock::{Instant, instant, sleep_until};
+use crate::hub::events::{Audience, Body, Event};
+use crate::hub::render::markdown;
+use crate::hub::render::stream::Stream;
+use crate::hub::view::item;
+use crate::hub::{Shared, asks, messages};
+use crate::ids::Position;
+use crate::link::ws;
+use crate::rpc::{CallError, Peer};
+use crate::store::db::StoreError;
+use crate::store::hub::chats::Said;
+use crate::store::hub::items::{Content, Put, Took};
+
+/// What is taken as one batch.
+const BATCH: usize = 256;
+/// An acknowledgement of a session goes at most so often.
+const ACK: Duration = Duration::from_secs(1);
+/// A chat's line, a thought and an output's tail are shown anew at most so often.
+const CHAT: Duration = Duration::from_millis(250);
+const THOUGHT: Duration = Duration::from_millis(500);
+const OUT: Duration = Duration::from_millis(100);
+/// What is missing of a session is asked for at most so often.
+const FOLLOW: Duration = Duration::from_secs(1);
+/// Bytes of an output's tail that are kept for drawing, and lines that are drawn.
+const TAIL: usize = 32 * 1024;
+const TAIL_LINES: usize = 20;
+/// Chats and streamed items that are held for drawing; beyond it, those at rest go.
+const HELD: usize = 256;
+
+/// What the intake is told.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Update(Value),
+    Event(Value),
+    /// Follow a session from where the store ends.
+    Follow {
+        session: String,
+    },
+}
+
+pub(super) struct Intake {
+    shared: Arc<Shared>,
+    link: Link,
+    peer: Peer,
+    chats: HashMap<String, Held>,
+    device_due: Option<Instant>,
+}
+
+/// A chat with what is being drawn of it.
+struct Held {
+    id: Arc<str>,
+    streams: HashMap<u64, Stream>,
+    thoughts: HashMap<u64, Instant>,
+    outs: HashMap<u64, Out>,
+    /// The card that each call is shown as.
+    cards: HashMap<String, u64>,
+    chat_due: Option<Instant>,
+    chat_told: Option<Instant>,
+    ack: Option<Position>,
+    acked: Option<Instant>,
+    followed: Option<Instant>,
+    follow_due: Option<Instant>,
+    used: Instant,
+}
+
+struct Out {
+    card: u64,
+    tail: String,
+    at: u64,
+    due: Option<Instant>,
+    told: Option<Instant>,
+}
+
+impl Intake {
+    pub(super) fn new(shared: Arc<Shared>, link: Link, peer: Peer) -> Self {
+        Self {
+            shared,
+            link,
+            peer,
+            chats: HashMap::new(),
+            device_due: None,
+        }
+    }
+
+    pub(super) async fn run(mut self, mut hear: mpsc::Receiver<Heard>) {
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            let due = self.due();
+            tokio::select! {
+                count = hear.recv_many(&mut batch, BATCH) => if count == 0 { break },
+                () = async { match due { Some(due) => sleep_until(due).await, None => std::future::pending().await } } => {}
+                _ = self.peer.closed() => {
+                    // What came before the end is still taken.
+                    while let Ok(heard) = hear.try_recv() {
+                        batch.push(heard);
+                    }
+                    let _last = self.take(std::mem::take(&mut batch)).await;
+                    self.show(true).await;
+                    break;
+                }
+            }
+            if let Err(error) = self.take(std::mem::take(&mut batch)).await {
+                tracing::error!(%error, device = self.link.inner.device, "what a device said could not be stored");
+                // Nothing was acknowledged: it is said again when there is space.
+                let wait = ws::retry_after(Duration::from_secs(30));
+                self.peer.close(ws::code::LATER, &wait);
+                break;
+            }
+            self.show(false).await;
+        }
+    }
+
+    /// When something is to be shown or said next.
+    fn due(&self) -> Option<Instant> {
+        let of_chat = |held: &Held| {
+            let streams = held.streams.values().filter_map(Stream::due);
+            let outs = held.outs.values().filter_map(|o| o.due);
+            let thoughts = held.thoughts.values().copied();
+            let ack = held
+                .ack
+                .map(|_| held.acked.map_or_else(instant, |a| a + ACK));
+            streams
+                .chain(outs)
+                .chain(thoughts)
+                .chain(held.chat_due)
+                .chain(held.follow_due)
+                .chain(ack)
+                .min()
+        };
+        self.chats
+            .values()
+            .filter_map(of_chat)
+            .chain(self.device_due)
+            .min()
+    }
+
+    async fn take(&mut self, batch: Vec<Heard>) -> Result<(), StoreError> {
+        let mut session: Option<String> = None;
+        let mut puts: Vec<Put> = Vec::new();
+        for heard in batch {
+            let fact = match &heard {
+                Heard::Update(params) => notices::update(params),
+                Heard::Event(params) => notices::event(params),
+                Heard::Follow { session } => {
+                    let session = session.clone();
+                    self.follow(&session).await?;
+                    continue;
+                }
+            };
+            let Some(Fact { session: of, what }) = fact else {
+                continue;
+            };
+            if session.as_ref() != Some(&of) {
+                self.store(session.take(), std::mem::take(&mut puts))
+                    .await?;
+                session = Some(of.clone());
+            }
+            match what {
+                What::Item(put) => puts.push(put),
+                What::Phase(phase) => {
+                    self.store(session.clone(), std::mem::take(&mut puts))
+                        .await?;
+                    self.phase(&of, phase).await?;
+                }
+            }
+        }
+        self.store(session, puts).await
+    }
+
+    /// The chat of a session; made when the device speaks of one that is not known yet.
+    async fn held(&mut self, session: &str) -> Result<&mut Held, StoreError> {
+        if self.chats.len() > HELD {
+            let idle = instant() - Duration::from_secs(60);
+            self.chats.retain(|_, h| h.used > idle || h.ack.is_some());
+        }
+        if !self.chats.contains_key(session) {
+            let said = Said {
+                session: session.to_owned(),
+                epoch: self.link.epoch(),
+                ..Said::default()
+            };
+            let (account, device) = (&self.link.inner.account, &self.link.inner.device);
+            let chat = self
+                .shared
+                .store
+                .say_chat(account.clone(), device.clone(), said)
+                .await?;
+            let held = Held {
+                id: chat.id.into(),
+                streams: HashMap::new(),
+                thoughts: HashMap::new(),
+                outs: HashMap::new(),
+                cards: HashMap::new(),
+                chat_due: None,
+                chat_told: None,
+                ack: None,
+                acked: None,
+                followed: None,
+                follow_due: None,
+                used: instant(),
+            };
+            self.chats.insert(session.to_owned(), held);
+        }
+        let held = self.chats.get_mut(session);
+        let held = held.ok_or(StoreError::Closed)?;
+        held.used = instant();
+        Ok(held)
+    }
+
+    /// Asks for everything of a session that the store lacks.
+    async fn follow(&mut self, session: &str) -> Result<(), StoreError> {
+        if !self.link.can("resume") {
+            return Ok(());
+        }
+        let id = self.held(session).await?.id.clone();
+        let from = self.shared.store.follow_from(id.to_string()).await?;
+        if let Some(held) = self.chats.get_mut(session) {
+            held.followed = Some(instant());
+        }
+        let (peer, shared) = (self.peer.clone(), Arc::clone(&self.shared));
+        let (link, session) = (self.link.clone(), session.to_owned());
+        let tasks = self.shared.tasks.clone();
+        tasks.spawn("follow", async move {
+            follow(&shared, &link, &peer, &session, from).await;
+        });
+        Ok(())
+    }
+
+    /// Stores a batch of one session and notes what there is to show of it.
+    async fn store(&mut self, session: Option<String>, puts: Vec<Put>) -> Result<(), StoreError> {
+        let Some(session) = session.filter(|_| !puts.is_empty()) else {
+            return Ok(());
+        };
+        let id = self.held(&session).await?.id.clone();
+        let done = self
+            .shared
+            .store
+            .put_items(id.to_string(), puts.clone())
+            .await?;
+        let mut items: BTreeSet<u64> = done.closed.iter().copied().collect();
+        let mut gap = false;
+        for (put, took) in puts.into_iter().zip(done.took) {
+            match took {
+                Took::New | Took::More => {
+                    self.stored(&session, put, took, &mut items).await?;
+                }
+                Took::Known => {}
+                Took::Gap => gap = true,
+            }
+        }
+        if let Some(held) = self.chats.get_mut(&session) {
+            held.ack = Some(done.head);
+            for seq in &done.closed {
+                held.streams.remove(seq);
+                held.thoughts.remove(seq);
+            }
+        }
+        self.tell_items(&id, items).await?;
+        if gap && let Some(held) = self.chats.get_mut(&session) {
+            tracing::warn!(
+                device = self.link.inner.device,
+                "text is missing: it is asked for again"
+            );
+            let at = held.followed.map_or_else(instant, |f| f + FOLLOW);
+            held.follow_due.get_or_insert(at);
+        }
+        Ok(())
+    }
+
+    /// One stored piece: what it changes besides the transcript.
+    async fn stored(
+        &mut self,
+        session: &str,
+        put: Put,
+        took: Took,
+        items: &mut BTreeSet<u64>,
+    ) -> Result<(), StoreError> {
+        let id = self.held(session).await?.id.to_string();
+        let shared = Arc::clone(&self.shared);
+        match (put.kind, put.what) {
+            ("text", Content::Tail { text, end }) => {
+                self.text(session, put.seq, took, &text, end, items).await?;
+            }
+            ("thought", Content::Tail { .. }) => {
+                let held = self.held(session).await?;
+                held.thoughts
+                    .entry(put.seq)
+                    .or_insert_with(|| instant() + THOUGHT);
+            }
+            ("output", Content::Tail { text, end }) => {
+                self.output(session, put.seq, put.call, &text, end).await?;
+            }
+            ("prompt", Content::Whole(data)) => {
+                items.insert(put.seq);
+                if took == Took::New {
+                    let key = data.get("key").and_then(Value::as_str).unwrap_or_default();
+                    shared
+                        .store
+                        .prompt_taken(id.clone(), key.to_owned())
+                        .await?;
+                    shared
+                        .store
+                        .chat_progress(id.clone(), None, Some(true), false)
+                        .await?;
+                    messages::tell_queue(&shared, &id).await;
+                    self.chat_changed(session).await?;
+                }
+            }
+            ("ask", Content::Whole(data)) => {
+                let known = self.link.inner.device.clone();
+                asks::stored(&shared, &known, &id, put.seq, &data, put.time).await?;
+                items.insert(put.seq);
+                self.chat_changed(session).await?;
+            }
+            ("ask_settled", Content::Whole(data)) => {
+                asks::settled(&shared, &data, put.time).await?;
+                items.insert(put.seq);
+                self.chat_changed(session).await?;
+            }
+            ("turn_end", Content::Whole(_)) => {
+                items.insert(put.seq);
+                let running = Some(false);
+                shared
+                    .store
+                    .chat_progress(id.clone(), None, running, true)
+                    .await?;
+                self.chat_changed(session).await?;
+                messages::after_turn(&shared, &id).await?;
+            }
+            (kind @ ("mode" | "model" | "level" | "title"), Content::Whole(data)) => {
+                let text = |key: &str| data.get(key).and_then(Value::as_str).map(str::to_owned);
+                let mut said = Said {
+                    session: session.to_owned(),
+                    epoch: self.link.epoch(),
+                    ..Said::default()
+                };
+                match kind {
+                    "mode" => said.mode = text("mode"),
+                    "model" => said.model = text("model"),
+                    "level" => said.level = text("level"),
+                    _ => said.title = text("title"),
+                }
+                let (account, device) = (&self.link.inner.account, &self.link.inner.device);
+                shared
+                    .store
+                    .say_chat(account.clone(), device.clone(), said)
+                    .await?;
+                items.insert(put.seq);
+                self.chat_changed(session).await?;
+            }
+            _ => {
+                items.insert(put.seq);
+            }
+        }
+        Ok(())
+    }
+
+    async fn text(
+        &mut self,
+        session: &str,
+        seq: u64,
+        took: Took,
+        text: &str,
+        end: u64,
+        items: &mut BTreeSet<u64>,
+    ) -> Result<(), StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let held = self.held(session).await?;
+        if took == Took::New {
+            items.insert(seq);
+        }
+        if let Some(stream) = held.streams.get_mut(&seq) {
+            // The store took what was new of it; the stream takes the same.
+            let fresh = usize::try_from(end.saturating_sub(stream.len())).unwrap_or(0);
+            let from = text.len().saturating_sub(fresh);
+            if let Some(fresh) = text.get(from..) {
+                stream.push(fresh);
+            }
+            return Ok(());
+        }
+        let id = held.id.to_string();
+        let row = shared.store.item(id, seq).await?;
+        let stream = Stream::new(row.map(|r| r.text).unwrap_or_default());
+        // The page may know less than the whole: it gets the item as it is.
+        items.insert(seq);
+        self.held(session).await?.streams.insert(seq, stream);
+        Ok(())
+    }
+
+    async fn output(
+        &mut self,
+        session: &str,
+        seq: u64,
+        call: Option<String>,
+        text: &str,
+        end: u64,
+    ) -> Result<(), StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let held = self.held(session).await?;
+        let id = held.id.to_string();
+        let call = call.unwrap_or_default();
+        let card = match held.cards.get(&call) {
+            Some(card) => *card,
+            None => {
+                let rows = shared.store.call_rows(id, vec![call.clone()]).await?;
+                let Some(card) = rows.iter().find(|r| r.kind == "call").map(|r| r.seq) else {
+                    return Ok(());
+                };
+                card
+            }
+        };
+        let held = self.held(session).await?;
+        held.cards.insert(call, card);
+        let out = held.outs.entry(seq).or_insert_with(|| Out {
+            card,
+            tail: String::new(),
+            at: 0,
+            due: None,
+            told: None,
+        });
+        out.tail.push_str(text);
+        if out.tail.len() > 2 * TAIL {
+            let cut = out.tail.len() - TAIL;
+            let cut = (cut..out.tail.len()).find(|n| out.tail.is_char_boundary(*n));
+            out.tail.drain(..cut.unwrap_or(0));
+        }
+        out.at = end;
+        let at = out.told.map_or_else(instant, |t| t + OUT);
+        out.due.get_or_insert(at);
+        Ok(())
+    }
+
+    async fn phase(&mut self, session: &str, phase: Value) -> Result<(), StoreError> {
+        let id = self.held(session).await?.id.to_string();
+        let name = phase
+            .get("phase")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let ended = matches!(name, "stopped" | "failed");
+        if let Some(words) = notices::phase_words(&phase) {
+            *self.link.inner.words.lock() = Some(words);
+        }
+        let running = (!ended && name != "queued").then_some(true);
+        self.shared
+            .store
+            .chat_progress(id, Some(phase).filter(|p| !p.is_null()), running, false)
+            .await?;
+        self.chat_changed(session).await
+    }
+
+    /// The chat's line is to be told, soon.
+    async fn chat_changed(&mut self, session: &str) -> Result<(), StoreError> {
+        let held = self.held(session).await?;
+        let at = held.chat_told.map_or_else(instant, |t| t + CHAT);
+        held.chat_due.get_or_insert(at);
+        self.device_due
+            .get_or_insert_with(|| instant() + Duration::from_secs(1));
+        Ok(())
+    }
+
+    /// Tells items as they are now.
+    async fn tell_items(&self, chat: &str, seqs: BTreeSet<u64>) -> Result<(), StoreError> {
+        let mut told = BTreeSet::new();
+        for seq in seqs {
+            let Some(item) = item::of_row(&self.shared, chat, seq).await? else {
+                continue;
+            };
+            let root = item.get("seq").and_then(Value::as_u64).unwrap_or(seq);
+            if told.insert(root) {
+                self.emit(
+                    "item",
+                    format!("item:{chat}:{root}"),
+                    json!({ "chat": chat, "item": item }),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn emit(&self, kind: &'static str, key: String, data: Value) {
+        let to = Audience::Account(self.link.inner.account.clone());
+        self.shared
+            .events
+            .emit(to, Event::json(kind, Some(key), data));
+    }
+
+    /// Shows and says what is due.
+    async fn show(&mut self, all: bool) {
+        let now = instant();
+        let is_due = |at: Instant| all || at <= now;
+        let mut chats = Vec::new();
+        let mut follows = Vec::new();
+        let mut acks = Vec::new();
+        let mut thoughts = Vec::new();
+        for (session, held) in &mut self.chats {
+            for (seq, stream) in &mut held.streams {
+                if stream.due().is_some_and(is_due)
+                    && let Some(paint) = stream.paint(now)
+                {
+                    let event = Event {
+                        kind: "md",
+                        key: Some(format!("md:{}:{seq}", held.id)),
+                        body: Body::Blocks {
+                            chat: Arc::clone(&held.id),
+                            seq: *seq,
+                            keep: paint.keep,
+                            html: paint.html,
+                            at: paint.at,
+                        },
+                    };
+                    let to = Audience::Account(self.link.inner.account.clone());
+                    self.shared.events.emit(to, event);
+                }
+            }
+            for out in held.outs.values_mut() {
+                if out.due.is_some_and(is_due) {
+                    out.due = None;
+                    out.told = Some(now);
+                    let html = item::tail(&out.tail, TAIL_LINES);
+                    let data =
+                        json!({ "chat": &*held.id, "seq": out.card, "html": html, "at": out.at });
+                    let to = Audience::Account(self.link.inner.account.clone());
+                    let key = Some(format!("out:{}:{}", held.id, out.card));
+                    self.shared.events.emit(to, Event::json("out", key, data));
+                }
+            }
+            held.thoughts.retain(|seq, due| {
+                let show = is_due(*due);
+                if show {
+                    thoughts.push((Arc::clone(&held.id), *seq));
+                }
+                !show
+            });
+            if held.chat_due.is_some_and(is_due) {
+                held.chat_due = None;
+                held.chat_told = Some(now);
+                chats.push(Arc::clone(&held.id));
+            }
+            if held.follow_due.is_some_and(is_due) {
+                held.follow_due = None;
+                follows.push(session.clone());
+            }
+            if let Some(position) = held.ack
+                && held.acked.is_none_or(|a| is_due(a + ACK))
+            {
+                held.ack = None;
+                held.acked = Some(now);
+                acks.push((session.clone(), position));
+            }
+            if held.outs.len() > HELD {
+                held.outs.retain(|_, o| o.due.is_some());
+            }
+        }
+        for (chat, seq) in thoughts {
+            self.tell_thought(&chat, seq).await;
+        }
+        for chat in chats {
+            notices::tell_chat(&self.shared, &chat).await;
+        }
+        if self.device_due.is_some_and(is_due) {
+            self.device_due = None;
+            crate::hub::devices::tell(&self.shared, &self.link.inner.device).await;
+        }
+        for session in follows {
+            if let Err(error) = self.follow(&session).await {
+                tracing::warn!(%error, "what is missing could not be asked for");
+            }
+        }
+        for (session, position) in acks {
+            let params = json!({ "sessionId": session, "seq": position.seq, "at": position.at });
+            let _closed = self.peer.notify("_lembas/ack", params).await;
+        }
+    }
+
+    async fn tell_thought(&self, chat: &str, seq: u64) {
+        if let Ok(Some(row)) = self.shared.store.item(chat.to_owned(), seq).await {
+            let item = json!({ "seq": seq, "turn": row.turn, "time": row.time, "kind": "thought",
+                               "html": markdown::whole(&row.text), "open": row.open });
+            let data = json!({ "chat": chat, "item": item });
+            self.emit("item", format!("item:{chat}:{seq}"), data);
+        }
+    }
+}
+
+/// One `_lembas/follow`. A device that knows less than we do has begun a new epoch: its old chats
+/// are closed and what it lists is followed anew with the next link.
+async fn follow(shared: &Shared, link: &Link, peer: &Peer, session: &str, from: Position) {
+    let params = json!({ "sessionId": session, "seq": from.seq, "at": from.at });
+    let answer = peer
+        .request_within("_lembas/follow", params, Duration::from_secs(30))
+        .await;
+    let Err(CallError::Rpc(error)) = answer else {
+        return;
+    };
+    let data = error.data.unwrap_or_default();
+    let epoch = data.get("epoch").and_then(Value::as_str);
+    if data.get("reason").and_then(Value::as_str) == Some("epoch")
+        && let Some(epoch) = epoch
+    {
+        run::close_old(shared, &link.inner.device, epoch).await;
+        peer.close(ws::code::RESTART, "epoch");
+        return;
+    }
+    let known = shared
+        .store
+        .chat_of(link.inner.device.clone(), link.epoch(), session.to_owned())
+        .await;
+    if error.code == crate::rpc::RpcError::NOT_FOUND
+        && let Ok(Some(chat)) = known
+    {
+        let why = "this session is not on the computer any more".to_owned();
+        let _kept = shared.store.close_chat(chat.id.clone(), why).await;
+        notices::tell_chat(shared, &chat.id).await;
+    } else {
+        tracing::warn!(
+            device = link.inner.device,
+            code = error.code,
+            "a session could not be followed"
+        );
+    }
+}

@@ -1,0 +1,218 @@
+//! What a computer asks before it is linked: discovery, the device grant, revocation.
+//!
+//! Shapes are those of RFC 8414, RFC 8628 and RFC 7009, errors too; spec/acp.md says which further
+//! fields the device sends about itself.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::{Form, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use base64::Engine as _;
+use serde_json::{Value, json};
+
+use super::front::Remote;
+use super::gate::What;
+use super::pairing::{INTERVAL, LIFE, Poll};
+use super::{PROTOCOL, Shared, devices};
+use crate::ids::{random_bytes, random_hex};
+use crate::store::hub::devices::NewDevice;
+
+/// The grant type of RFC 8628.
+const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
+/// What a device may be granted here.
+const SCOPES: [&str; 3] = ["link", "memory", "models"];
+
+pub(super) fn routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/.well-known/lembas", get(discovery))
+        .route("/.well-known/oauth-authorization-server", get(metadata))
+        .route("/oauth/device_authorization", post(authorize))
+        .route("/oauth/token", post(token))
+        .route("/oauth/revoke", post(revoke))
+}
+
+async fn discovery(State(shared): State<Arc<Shared>>) -> Json<Value> {
+    let base = &shared.facts.url;
+    let link = base.replacen("http", "ws", 1);
+    Json(json!({
+        "product": "llembas",
+        "version": env!("CARGO_PKG_VERSION"),
+        "protocol": PROTOCOL,
+        "spec": super::spec_version(),
+        "instance": shared.facts.instance,
+        "name": shared.facts.name,
+        "link": format!("{link}/link/v3"),
+        "models": format!("{base}/v1"),
+    }))
+}
+
+async fn metadata(State(shared): State<Arc<Shared>>) -> Json<Value> {
+    let base = &shared.facts.url;
+    Json(json!({
+        "issuer": base,
+        "device_authorization_endpoint": format!("{base}/oauth/device_authorization"),
+        "token_endpoint": format!("{base}/oauth/token"),
+        "revocation_endpoint": format!("{base}/oauth/revoke"),
+        "grant_types_supported": [DEVICE_CODE],
+        "scopes_supported": SCOPES,
+        "response_types_supported": [],
+        "token_endpoint_auth_methods_supported": ["none"],
+    }))
+}
+
+type Fields = HashMap<String, String>;
+
+/// A field of a form, cleaned for showing to a person: bounded, no control characters.
+fn field(form: &Fields, names: &[&str]) -> String {
+    names
+        .iter()
+        .find_map(|n| form.get(*n))
+        .map(|v| v.chars().filter(|c| !c.is_control()).take(64).collect())
+        .unwrap_or_default()
+}
+
+fn refuse(status: StatusCode, error: &str, text: &str) -> Response {
+    let body = Json(json!({ "error": error, "error_description": text }));
+    (status, [(header::CACHE_CONTROL, "no-store")], body).into_response()
+}
+
+async fn authorize(
+    State(shared): State<Arc<Shared>>,
+    remote: axum::Extension<Remote>,
+    Form(form): Form<Fields>,
+) -> Response {
+    let address = remote.words();
+    if shared.gate.check(What::Authorize, &address).is_err() {
+        return refuse(
+            StatusCode::TOO_MANY_REQUESTS,
+            "slow_down",
+            "too many codes were asked for from this address",
+        );
+    }
+    shared.gate.count(What::Authorize, &address);
+    let asked = form.get("scope").map_or("link", String::as_str);
+    let scopes: Vec<String> = asked.split_whitespace().map(str::to_owned).collect();
+    if let Some(unknown) = scopes.iter().find(|s| !SCOPES.contains(&s.as_str())) {
+        return refuse(
+            StatusCode::BAD_REQUEST,
+            "invalid_scope",
+            &format!("this instance does not know the scope {unknown}"),
+        );
+    }
+    let id = field(&form, &["device_id", "device"]);
+    let good =
+        (8..=64).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let name = field(&form, &["device_name", "name"]);
+    let device = NewDevice {
+        id: if good { id } else { random_hex(16) },
+        account: String::new(),
+        name: if name.is_empty() {
+            "a computer".to_owned()
+        } else {
+            name
+        },
+        os: field(&form, &["device_os", "os"]),
+        arch: field(&form, &["device_arch", "arch"]),
+        version: field(&form, &["device_version", "version"]),
+        address,
+        limits: ["device_limits", "limits"]
+            .iter()
+            .find_map(|n| form.get(*n))
+            .filter(|t| t.len() <= 8 * 1024)
+            .and_then(|t| serde_json::from_str(t).ok())
+            .unwrap_or_default(),
+    };
+    let Some((secret, code)) = shared.grants.open(device, scopes) else {
+        return refuse(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "temporarily_unavailable",
+            "too many computers are being linked at this moment",
+        );
+    };
+    let base = &shared.facts.url;
+    let body = json!({
+        "device_code": secret,
+        "user_code": code,
+        "verification_uri": format!("{base}/link"),
+        "verification_uri_complete": format!("{base}/link?code={code}"),
+        "expires_in": LIFE.as_secs(),
+        "interval": INTERVAL,
+    });
+    ([(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
+}
+
+async fn token(State(shared): State<Arc<Shared>>, Form(form): Form<Fields>) -> Response {
+    if form.get("grant_type").map(String::as_str) != Some(DEVICE_CODE) {
+        return refuse(
+            StatusCode::BAD_REQUEST,
+            "unsupported_grant_type",
+            "this instance knows the device grant only",
+        );
+    }
+    let secret = form.get("device_code").map_or("", String::as_str);
+    let (device, scopes) = match shared.grants.poll(secret) {
+        Poll::Approved { device, scopes } => (*device, scopes),
+        Poll::Pending => return refuse(StatusCode::BAD_REQUEST, "authorization_pending", ""),
+        Poll::SlowDown => return refuse(StatusCode::BAD_REQUEST, "slow_down", ""),
+        Poll::Denied => {
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "access_denied",
+                "the person on the page said no",
+            );
+        }
+        Poll::Expired => {
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "expired_token",
+                "nobody entered the code within 10 minutes",
+            );
+        }
+    };
+    let token = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random_bytes(32));
+    let account = match shared.store.account(device.account.clone()).await {
+        Ok(account) => account.map(|a| a.name).unwrap_or_default(),
+        Err(error) => return super::error::ApiError::from(error).into_response(),
+    };
+    let id = device.id.clone();
+    match shared.store.pair(device, &token, scopes.clone()).await {
+        Ok(true) => {}
+        Ok(false) => {
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "access_denied",
+                "this computer is linked to another account here",
+            );
+        }
+        Err(error) => return super::error::ApiError::from(error).into_response(),
+    }
+    devices::tell(&shared, &id).await;
+    let body = json!({
+        "access_token": token,
+        "token_type": "Bearer",
+        "scope": scopes.join(" "),
+        "device": id,
+        "device_id": id,
+        "account": account,
+        "instance": shared.facts.instance,
+    });
+    ([(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
+}
+
+/// RFC 7009: whoever holds a token may end it. An unknown one is no error.
+async fn revoke(State(shared): State<Arc<Shared>>, Form(form): Form<Fields>) -> Response {
+    let token = form.get("token").map_or("", String::as_str);
+    match shared.store.revoke_token(token).await {
+        Ok(Some(device)) => {
+            shared.links.revoke(&device);
+            devices::tell(&shared, &device).await;
+            StatusCode::OK.into_response()
+        }
+        Ok(None) => StatusCode::OK.into_response(),
+        Err(error) => super::error::ApiError::from(error).into_response(),
+    }
+}

@@ -1,0 +1,105 @@
+// The progress of a chat in words, from the computer's phases, with three facts kept apart: this page and the hub, the
+// hub and the computer, and what the agent does (U33). Not here: the line itself (progress-line.js).
+
+import { store } from "../store.js";
+import { rich, t, count } from "../words.js";
+import { clock, elapsed, hubNow, moment, span } from "../time.js";
+
+// Silence is told from here on, and from there on two ways out are offered (U22).
+const QUIET_FROM = 30_000;
+const QUIET_LONG = 600_000;
+const HOUR = 3_600_000;
+
+/** Now, or when this page last heard: a page without connection does not count on as if it knew. */
+export const knownNow = () => (store.conn.state === "lost" ? store.conn.since : hubNow());
+
+/**
+ * The words of a phase: `{ shape, tone, key, values, time }`. `key` and `values` name the text; `time` follows it.
+ */
+export function phaseWords(progress, now = knownNow()) {
+  const p = progress;
+  const ran = () => span(Math.max(0, Math.floor((now - p.since) / 1000) * 1000));
+  const work = (key, values, time = ran()) => ({ shape: "work", tone: "on", key, values: values ?? {}, time });
+  switch (p.phase) {
+    case "queued": return { shape: "q", key: p.position ? "phase.queued.at" : "phase.queued", values: { nth: nth(p.position) }, time: ran() };
+    case "waiting_for_model": return work("phase.waiting_for_model", { model: p.model });
+    case "loading_model": return p.percent === undefined || p.percent === null ? work("phase.loading_model", { model: p.model }) : work("phase.loading_model.percent", { model: p.model, percent: Math.round(p.percent) });
+    case "reading_prompt": return p.total ? work("phase.reading_prompt.of", { tokens: count(p.tokens ?? 0), total: count(p.total) }) : work("phase.reading_prompt");
+    case "thinking": return work("phase.thinking");
+    case "writing": return p.tokens ? work("phase.writing", {}, t("tokens", { n: p.tokens, count: count(p.tokens) })) : work("phase.writing");
+    case "running_tool": return work("phase.running_tool", { what: p.purpose || p.tool });
+    case "waiting_for_person": return { shape: "you", tone: "you", key: p.purpose || p.command ? "phase.waiting_for_person" : "phase.waiting_for_person.bare", values: { what: p.purpose || p.command }, time: ran() };
+    case "waiting_for_subagents": return work(p.names?.length ? "phase.waiting_for_subagents.named" : "phase.waiting_for_subagents", { n: p.count, names: (p.names ?? []).join(", ") });
+    case "compacting": return work("phase.compacting");
+    case "retrying": return { shape: "q", key: p.reason ? "phase.retrying.why" : "phase.retrying", values: { model: p.model ?? t("the.model"), attempt: p.attempt, of: p.of, reason: p.reason }, time: nextTry(p.at, now) };
+    case "stopped": return { shape: "pause", key: p.by && p.by !== "you" ? "phase.stopped.by" : "phase.stopped", values: { by: p.by }, time: p.ms === undefined ? clock(p.since) : stoppedFacts(p) };
+    case "failed": return { shape: "fail", tone: "bad", key: "phase.failed", values: { reason: p.reason ?? t("unknown.reason") }, time: clock(p.since) };
+    default: return work("phase.other", { text: p.text ?? String(p.phase).replaceAll("_", " ") });
+  }
+}
+
+const stoppedFacts = (p) => [t("phase.after", { time: span(p.ms) }), p.commands && t("phase.commands", { n: p.commands })].filter(Boolean).join(" · ");
+
+function nextTry(at, now) {
+  if (!at) return "";
+  const left = at - now;
+  return left > HOUR ? t("phase.next.at", { time: moment(at) }) : t("phase.next.in", { time: span(Math.max(0, Math.ceil(left / 1000) * 1000)) });
+}
+
+function nth(n) {
+  const last = n % 100 > 10 && n % 100 < 14 ? 0 : n % 10;
+  return `${n}${["th", "st", "nd", "rd"][last] ?? "th"}`;
+}
+
+/** For how long nothing was heard of a running chat; 0 below the limit, and for phases that wait for something known. */
+export function quietFor(chat, now = knownNow()) {
+  const p = chat.progress;
+  if (!p || !chat.running || ["waiting_for_person", "retrying", "stopped", "failed", "queued"].includes(p.phase)) return 0;
+  const heard = Math.max(p.since ?? 0, store.heard.get(chat.id) ?? 0, chat.heard ?? chat.updated ?? 0);
+  const quiet = now - heard;
+  return quiet >= QUIET_FROM ? quiet : 0;
+}
+
+/** True when the silence is long enough to offer ways out. */
+export const longQuiet = (chat) => quietFor(chat) >= QUIET_LONG;
+
+/**
+ * What a chat's line or row says: `{ shape, tone, words, plain, time }`.
+ */
+export function chatWords(chat) {
+  const device = store.devices.get(chat.device);
+  const ask = [...store.asks.values()].filter((one) => one.chat === chat.id && one.state === "open").sort((a, b) => a.made - b.made)[0];
+  if (ask) {
+    const what = askWords(ask);
+    return { shape: "you", tone: "you", words: rich("phase.waiting_for_person", { what }), plain: t("phase.waiting_for_person", { what }), time: elapsed(ask.made), ask };
+  }
+  if (device && device.state === "away" && (chat.running || chat.progress)) {
+    const last = chat.progress ? phaseWords(chat.progress, device.since) : null;
+    if (last && chat.running) {
+      const inner = t(last.key, last.values);
+      return { shape: "away", words: rich("chat.last_heard", { last: inner }), plain: t("chat.last_heard", { last: inner }), time: "", away: true };
+    }
+  }
+  if (chat.progress && (chat.running || ["stopped", "failed"].includes(chat.progress.phase))) {
+    const p = phaseWords(chat.progress);
+    const quiet = quietFor(chat);
+    const time = [p.time, quiet ? t("phase.quiet", { time: quietSpan(quiet) }) : ""].filter(Boolean).join(" · ");
+    return { ...p, words: rich(p.key, p.values), plain: t(p.key, p.values), time };
+  }
+  return { shape: chat.updated ? "done" : "open", words: [t(chat.turn ? "chat.done" : "chat.ready")], plain: t(chat.turn ? "chat.done" : "chat.ready"), time: "" };
+}
+
+/** An ask in a few words: the command, of a long one the part that made it ask. */
+export function askWords(ask) {
+  const command = (ask.command ?? "").trim();
+  const short = command.includes("\n") && ask.segment ? ask.segment : command;
+  return firstLine(short) || ask.kind;
+}
+
+const quietSpan = (ms) => span(ms < 60_000 ? Math.floor(ms / 1000) * 1000 : Math.floor(ms / 60_000) * 60_000);
+
+/** The first line of a command, cut for a row. */
+export function firstLine(command) {
+  const line = (command ?? "").trim().split("\n")[0];
+  return line.length > 80 ? `${line.slice(0, 79)}…` : line;
+}

@@ -1,0 +1,674 @@
+//! A command's parts, each with its effect and what stands against it. No verdict is made here.
+
+use std::path::{Path, PathBuf};
+
+use super::rule::{Wanted, wanted};
+use super::{git, paths, programs, reader};
+use crate::shell::{Assignment, Doubt, DoubtKind, Invocation, Redirect, Script, Word, inner};
+use crate::spec::permission::{Access, Operands, permission};
+
+/// What a part does at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Effect {
+    Nothing,
+    Read,
+    /// Runs a program or changes files; the box can hold it.
+    Boxed,
+    /// Can do its work only outside of the box.
+    Open,
+}
+
+/// One part: an invocation, a redirection, an assignment, a doubt.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) segment: String,
+    pub(super) effect: Effect,
+    /// The program, for sentences.
+    pub(super) program: String,
+    pub(super) read_outside: Vec<PathBuf>,
+    pub(super) write_outside: Option<PathBuf>,
+    /// Reads what only the box can keep inside.
+    pub(super) sealed: bool,
+    /// A setting of the repository that starts a program.
+    pub(super) starts: Option<String>,
+    /// A git command that reads: it needs the box even where nothing is set.
+    pub(super) repository: bool,
+    pub(super) git_writes: bool,
+    pub(super) elevates: bool,
+    pub(super) findings: Vec<Finding>,
+    pub(super) doubt: Option<DoubtKind>,
+    pub(super) wanted: Option<Wanted>,
+}
+
+/// What stands against a part by its paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    /// Under a protected entry that may not be written (or, with `read`, not even read).
+    Protected {
+        path: PathBuf,
+        text: &'static str,
+        read: bool,
+    },
+    Instructions {
+        path: PathBuf,
+    },
+    Secret {
+        path: PathBuf,
+    },
+    /// Prints environments or other processes.
+    Environment,
+}
+
+/// Where paths are looked at from.
+#[derive(Debug)]
+pub(super) struct Ground<'a> {
+    pub(super) cwd: &'a Path,
+    pub(super) roots: &'a [PathBuf],
+    pub(super) home: &'a Path,
+    pub(super) own: &'a [PathBuf],
+    pub(super) free: &'a [PathBuf],
+    pub(super) private: &'a [PathBuf],
+    pub(super) released: &'a [PathBuf],
+    /// Trusted folders of programs.
+    pub(super) path: &'a [PathBuf],
+}
+
+/// Where a literal path lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Lies {
+    Inside(PathBuf),
+    Free,
+    /// In a folder that each boxed command has for itself.
+    Private,
+    Outside(PathBuf),
+}
+
+impl Part {
+    fn of(segment: &str, effect: Effect, program: &str) -> Self {
+        Self {
+            segment: segment.to_owned(),
+            effect,
+            program: program.to_owned(),
+            read_outside: Vec::new(),
+            write_outside: None,
+            sealed: false,
+            starts: None,
+            repository: false,
+            git_writes: false,
+            elevates: false,
+            findings: Vec::new(),
+            doubt: None,
+            wanted: None,
+        }
+    }
+
+    fn raise(&mut self, effect: Effect) {
+        self.effect = self.effect.max(effect);
+    }
+}
+
+/// A doubt as a part.
+pub(super) fn doubt(doubt: &Doubt) -> Part {
+    let mut part = Part::of(&doubt.segment, Effect::Boxed, "it");
+    part.doubt = Some(doubt.kind);
+    part
+}
+
+/// All parts of a script.
+pub(super) fn parts(script: &Script, ground: &Ground<'_>) -> Vec<Part> {
+    let mut places = Places::of(ground);
+    let mut found: Vec<Part> = script.doubts.iter().map(doubt).collect();
+    for invocation in &script.invocations {
+        found.push(invoked(invocation, script, ground, &mut places));
+    }
+    for assignment in &script.assignments {
+        found.extend(assigned(assignment));
+    }
+    for redirect in &script.redirects {
+        found.extend(redirected(redirect, ground, &places));
+    }
+    found
+}
+
+/// The folders that a relative path may be meant from: every `cd` adds to them.
+struct Places {
+    at: Vec<PathBuf>,
+    /// A `cd` went where the text does not say.
+    unknown: bool,
+}
+
+impl Places {
+    fn of(ground: &Ground<'_>) -> Self {
+        Self {
+            at: vec![ground.cwd.to_path_buf()],
+            unknown: false,
+        }
+    }
+
+    fn enter(&mut self, word: Option<&Word>, ground: &Ground<'_>) {
+        // Twice doubled is more than honest scripts need.
+        const MOST: usize = 16;
+        let Some(to) = word.and_then(|w| literal(w, ground)) else {
+            self.unknown = true;
+            return;
+        };
+        let more: Vec<_> = self
+            .at
+            .iter()
+            .map(|at| paths::spelled(&at.join(&to)))
+            .collect();
+        for place in more {
+            if !self.at.contains(&place) {
+                self.at.push(place);
+            }
+        }
+        if self.at.len() > MOST {
+            self.at.truncate(MOST);
+            self.unknown = true;
+        }
+    }
+}
+
+/// A word as a path, where it is known: `~`, `$HOME` and `$PWD` are put in.
+fn literal(word: &Word, ground: &Ground<'_>) -> Option<PathBuf> {
+    if let Some(text) = word.literal() {
+        return Some(if word.tilde {
+            paths::at_home(text, ground.home)
+        } else {
+            PathBuf::from(text)
+        });
+    }
+    if !word.raw.contains("HOME") && !word.raw.contains("PWD") {
+        return None;
+    }
+    let home = ground.home.to_str()?;
+    let cwd = ground.cwd.to_str()?;
+    let raw = word
+        .raw
+        .replace("${HOME}", home)
+        .replace("$HOME", home)
+        .replace("${PWD}", cwd)
+        .replace("$PWD", cwd);
+    Word::read(&raw).literal().map(PathBuf::from)
+}
+
+impl Ground<'_> {
+    fn lies(&self, path: &Path) -> Lies {
+        let real = paths::resolve(path);
+        if paths::beneath(&real, self.roots) {
+            Lies::Inside(real)
+        } else if paths::beneath(path, self.private) && paths::beneath(&real, self.private) {
+            Lies::Private
+        } else if paths::beneath(&real, self.free) || real == Path::new("/") {
+            Lies::Free
+        } else {
+            Lies::Outside(real)
+        }
+    }
+
+    fn released(&self, path: &Path) -> bool {
+        paths::beneath(path, self.released)
+    }
+}
+
+/// Checks that a path may be read; what stands against it goes into the part.
+fn read(path: &Path, part: &mut Part, ground: &Ground<'_>) {
+    let lies = ground.lies(path);
+    let real = match &lies {
+        Lies::Inside(real) | Lies::Outside(real) => real.clone(),
+        _ => paths::resolve(path),
+    };
+    if let Some(hit) = paths::protected(&real, ground.home, ground.own)
+        && hit.access == Access::All
+        && !ground.released(&real)
+    {
+        part.findings.push(Finding::Protected {
+            path: real,
+            text: hit.text,
+            read: true,
+        });
+        return;
+    }
+    match lies {
+        Lies::Inside(real) if paths::secret_name(&real) => {
+            part.findings.push(Finding::Secret { path: real });
+        }
+        Lies::Outside(real) => part.read_outside.push(real),
+        _ => {}
+    }
+}
+
+/// Checks that a path may be written.
+fn write(path: &Path, part: &mut Part, ground: &Ground<'_>) {
+    let lies = ground.lies(path);
+    let real = match &lies {
+        Lies::Inside(real) | Lies::Outside(real) => real.clone(),
+        _ => paths::resolve(path),
+    };
+    // Also by its spelling: a link at a protected name is still that name.
+    let spelled = paths::spelled(path);
+    for real in [&real, &spelled] {
+        let Some(hit) = paths::protected(real, ground.home, ground.own) else {
+            continue;
+        };
+        if ground.released(real) {
+            continue;
+        }
+        // The temporary folder is private to the command, whatever names lie in it.
+        if lies == Lies::Private {
+            continue;
+        }
+        part.findings.push(match hit.access {
+            Access::Instructions => Finding::Instructions { path: real.clone() },
+            access => Finding::Protected {
+                path: real.clone(),
+                text: hit.text,
+                read: access == Access::All,
+            },
+        });
+        break;
+    }
+    part.raise(Effect::Boxed);
+    match lies {
+        Lies::Outside(real) => {
+            part.write_outside = Some(real);
+            part.raise(Effect::Open);
+        }
+        Lies::Free => {
+            part.write_outside = Some(real);
+            part.raise(Effect::Open);
+        }
+        Lies::Inside(_) | Lies::Private => {}
+    }
+}
+
+/// Every place that a word can mean as a path.
+fn meant(word: &Word, ground: &Ground<'_>, places: &Places) -> Vec<PathBuf> {
+    let path = literal(word, ground).or_else(|| {
+        // Of a glob or a word with holes the known beginning, up to the last slash.
+        let start = word.start();
+        let end = start.rfind('/')?;
+        let folder = start.get(..=end)?;
+        Some(if word.tilde {
+            paths::at_home(folder, ground.home)
+        } else {
+            PathBuf::from(folder)
+        })
+    });
+    let Some(path) = path else { return Vec::new() };
+    if path.is_absolute() {
+        return vec![path];
+    }
+    places.at.iter().map(|at| at.join(&path)).collect()
+}
+
+fn read_word(word: &Word, part: &mut Part, ground: &Ground<'_>, places: &Places) {
+    let known = literal(word, ground);
+    if known.is_none() && (word.dynamic.is_some()) {
+        part.sealed = true;
+    }
+    if places.unknown && known.as_ref().is_none_or(|p| p.is_relative()) {
+        part.sealed = true;
+    }
+    for path in meant(word, ground, places) {
+        read(&path, part, ground);
+    }
+}
+
+fn write_word(word: &Word, part: &mut Part, ground: &Ground<'_>, places: &Places) {
+    part.raise(Effect::Boxed);
+    let names = word.text();
+    for path in meant(word, ground, places) {
+        write(&path, part, ground);
+    }
+    // A glob or hole in a protected name's place: `.git*`, `.git/$x`.
+    if literal(word, ground).is_none() && names.contains(".git/") {
+        part.findings.push(Finding::Protected {
+            path: PathBuf::from(names),
+            text: "the repository's own files",
+            read: false,
+        });
+    }
+}
+
+fn assigned(assignment: &Assignment) -> Option<Part> {
+    grave(&assignment.name).then(|| {
+        Part::of(
+            &assignment.segment,
+            Effect::Boxed,
+            &format!("setting {}", assignment.name),
+        )
+    })
+}
+
+fn grave(name: &str) -> bool {
+    let variables = &permission().defaults.variables;
+    !variables.harmless.contains(name)
+        && (variables.grave.contains(name)
+            || variables.grave_starts.iter().any(|s| name.starts_with(s)))
+}
+
+fn redirected(redirect: &Redirect, ground: &Ground<'_>, places: &Places) -> Option<Part> {
+    let nowhere = matches!(
+        redirect.target.literal(),
+        Some("/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/stdin" | "/dev/tty")
+    ) || redirect.target.literal().is_some_and(|t| {
+        t.strip_prefix("/dev/fd/")
+            .is_some_and(|n| n.parse::<u8>().is_ok())
+    });
+    if nowhere || redirect.target.dynamic == Some(crate::shell::Dynamic::Process) {
+        return None;
+    }
+    let mut part = Part::of(&redirect.segment, Effect::Read, "a redirection");
+    if redirect
+        .target
+        .literal()
+        .is_some_and(|t| t.starts_with("/dev/tcp/") || t.starts_with("/dev/udp/"))
+    {
+        part.raise(Effect::Open);
+        return Some(part);
+    }
+    if redirect.writes {
+        write_word(&redirect.target, &mut part, ground, places);
+        if let Some(path) = meant(&redirect.target, ground, places).first() {
+            part.wanted = Some(Wanted::File(paths::resolve(path)));
+        }
+    } else {
+        read_word(&redirect.target, &mut part, ground, places);
+    }
+    Some(part)
+}
+
+/// One invocation.
+fn invoked(
+    invocation: &Invocation,
+    script: &Script,
+    ground: &Ground<'_>,
+    places: &mut Places,
+) -> Part {
+    let program = invocation.program().unwrap_or_default();
+    let name = known_name(program, script, ground);
+    let shown = if program.is_empty() {
+        invocation.words.first().map_or("it", |w| w.raw.as_str())
+    } else {
+        program
+    };
+    let mut part = Part::of(&invocation.segment, Effect::Boxed, shown);
+    // With any other variable set, whatever it is, it is no read.
+    let innocent = invocation.assignments.iter().all(|a| {
+        permission().defaults.variables.harmless.contains(&a.name)
+            || !grave(&a.name) && name.is_some_and(declares)
+    });
+    credentials(invocation, &mut part, ground, places);
+    let base = program.rsplit('/').next().unwrap_or(program);
+    if permission().options.elevating.contains(base) {
+        part.elevates = true;
+        part.raise(Effect::Open);
+        return part;
+    }
+    if invocation.transparent && innocent && harmless_wrapper(invocation, name) {
+        part.effect = Effect::Nothing;
+        return part;
+    }
+    if let Some(name) = name
+        && innocent
+        && let Some(reads) = reader::reads(name, &invocation.words, invocation.open_ended)
+    {
+        looked(&reads, &mut part, invocation, ground, places);
+        return part;
+    }
+    if name == Some("cd") || name == Some("pushd") {
+        places.unknown = true;
+    }
+    ran(
+        name.unwrap_or_default(),
+        base,
+        invocation,
+        &mut part,
+        ground,
+        places,
+    );
+    part
+}
+
+fn declares(name: &str) -> bool {
+    matches!(
+        name,
+        "declare" | "local" | "readonly" | "typeset" | "export"
+    )
+}
+
+/// The name under which the tables know the program: a bare word that is no function or alias of
+/// the text, or a path into a trusted folder.
+fn known_name<'a>(program: &'a str, script: &Script, ground: &Ground<'_>) -> Option<&'a str> {
+    if program.is_empty() || script.defined.iter().any(|d| d == program) {
+        return None;
+    }
+    if !program.contains('/') {
+        return Some(program);
+    }
+    let path = Path::new(program);
+    let (folder, name) = (path.parent()?, path.file_name()?.to_str()?);
+    let spelled = paths::spelled(folder);
+    (folder.is_absolute()
+        && ground.path.contains(&spelled)
+        && paths::resolve(path).starts_with(paths::resolve(&spelled).parent()?))
+    .then_some(name)
+}
+
+/// A wrapper that changes nothing about what it wraps, options included.
+fn harmless_wrapper(invocation: &Invocation, name: Option<&str>) -> bool {
+    let Some(name) = name else { return false };
+    let words = invocation.words.get(1..).unwrap_or_default();
+    match name {
+        "time" => !words
+            .iter()
+            .take_while(|w| w.text().starts_with('-'))
+            .any(|w| w.text().contains('o') || w.text().contains('a')),
+        "env" => words
+            .iter()
+            .take_while(|w| w.text().starts_with('-') || w.text().contains('='))
+            .all(|w| match w.text().split_once('=') {
+                Some((variable, _)) if !variable.starts_with('-') => {
+                    permission().defaults.variables.harmless.contains(variable)
+                }
+                _ => {
+                    !matches!(w.text(), "-C" | "--chdir" | "-S" | "-a")
+                        && !w.text().starts_with("--chdir")
+                }
+            }),
+        "xargs" => !words
+            .iter()
+            .take_while(|w| w.text().starts_with('-'))
+            .any(|w| {
+                w.text().starts_with("-a") || w.text().starts_with("--arg-file") || w.text() == "-o"
+            }),
+        _ => true,
+    }
+}
+
+/// Words of any program that name what holds credentials.
+fn credentials(invocation: &Invocation, part: &mut Part, ground: &Ground<'_>, places: &Places) {
+    for word in invocation.words.iter().skip(1) {
+        let text = word.text();
+        let value = text.split_once('=').map_or(0, |(name, _)| name.len() + 1);
+        for word in [word.clone(), word.after(value)] {
+            let text = word.text();
+            if !text.contains('/')
+                && !text.starts_with('.')
+                && !word.tilde
+                && !word.raw.contains("$HOME")
+            {
+                continue;
+            }
+            for path in meant(&word, ground, places) {
+                let real = paths::resolve(&path);
+                let Some(hit) = paths::protected(&real, ground.home, ground.own) else {
+                    continue;
+                };
+                let finding = Finding::Protected {
+                    path: real.clone(),
+                    text: hit.text,
+                    read: true,
+                };
+                if hit.access == Access::All
+                    && !ground.released(&real)
+                    && !part.findings.contains(&finding)
+                {
+                    part.findings.push(finding);
+                }
+            }
+            if value == 0 {
+                break;
+            }
+        }
+    }
+}
+
+/// A command that only reads.
+fn looked(
+    reads: &reader::Reads<'_>,
+    part: &mut Part,
+    invocation: &Invocation,
+    ground: &Ground<'_>,
+    places: &mut Places,
+) {
+    part.effect = Effect::Read;
+    part.sealed = invocation.open_ended;
+    part.repository = reads.repository;
+    for word in &reads.paths {
+        if reads.enters {
+            // Only where a relative path is meant from: what is read there is judged by itself.
+            continue;
+        }
+        read_word(word, part, ground, places);
+    }
+    for text in &reads.named {
+        if text.starts_with(['/', '~']) || text.contains("..") {
+            read_word(&Word::read(text), part, ground, places);
+        }
+    }
+    if reads.enters {
+        places.enter(reads.paths.first().copied(), ground);
+    }
+    if reads.repository {
+        for at in &places.at {
+            let folder = reads
+                .paths
+                .first()
+                .and_then(|w| literal(w, ground))
+                .map_or_else(|| at.clone(), |to| at.join(to));
+            part.starts = part.starts.take().or_else(|| git::starts(&folder));
+        }
+        part.sealed |= places.unknown;
+        if places.unknown {
+            // Which repository it is, is not told: only the box keeps its settings harmless.
+            part.sealed = true;
+        }
+    }
+}
+
+/// A command that may do more than read.
+fn ran(
+    name: &str,
+    base: &str,
+    invocation: &Invocation,
+    part: &mut Part,
+    ground: &Ground<'_>,
+    places: &Places,
+) {
+    part.wanted = wanted(invocation);
+    let arguments = invocation.words.get(1..).unwrap_or_default();
+    let first = arguments
+        .iter()
+        .map(Word::text)
+        .find(|t| !t.starts_with('-'))
+        .unwrap_or_default();
+    if base == "git" {
+        let subcommand = git::subcommand(arguments).map_or(first, |(name, _, _)| name);
+        part.git_writes = permission().options.git_writes.contains(subcommand);
+        if subcommand == "worktree" || git::subcommand(arguments).is_none() {
+            part.raise(Effect::Boxed);
+        }
+        open_program("git", subcommand, part);
+    } else {
+        open_program(base, first, part);
+    }
+    if prints_environment(base, arguments) && inner(&invocation.words).0.is_empty() {
+        part.findings.push(Finding::Environment);
+    }
+    if matches!(name, "source" | ".")
+        && let Some(word) = arguments.first()
+    {
+        read_word(word, part, ground, places);
+        part.effect = part.effect.max(Effect::Boxed);
+    }
+    writer(base, arguments, part, ground, places);
+}
+
+fn open_program(name: &str, first: &str, part: &mut Part) {
+    if let Some(with) = permission().options.open.programs.get(name)
+        && (with.is_empty() || with.iter().any(|w| w == first))
+    {
+        part.raise(Effect::Open);
+    }
+}
+
+fn prints_environment(base: &str, arguments: &[Word]) -> bool {
+    match base {
+        "env" | "printenv" | "ps" | "top" | "htop" | "pgrep" | "pstree" => true,
+        "export" | "declare" | "typeset" => {
+            arguments.is_empty() || arguments.iter().any(|w| w.text() == "-p")
+        }
+        _ => false,
+    }
+}
+
+/// What a known writer changes.
+fn writer(base: &str, arguments: &[Word], part: &mut Part, ground: &Ground<'_>, places: &Places) {
+    let Some(table) = permission().options.writers.get(base) else {
+        return;
+    };
+    let takes: Vec<String> = table.options.iter().chain(&table.script).cloned().collect();
+    let split = reader::split(arguments, &takes);
+    let scripted = split.values.iter().any(|(option, _)| {
+        table
+            .script
+            .iter()
+            .any(|s| option.ends_with(s.trim_start_matches('-')))
+    });
+    let when: Vec<&str> = table.when.iter().map(String::as_str).collect();
+    if !when.is_empty() && !programs::any_gated(&split.options, &when) {
+        return;
+    }
+    let mut changed: Vec<Word> = Vec::new();
+    for (option, value) in &split.values {
+        if table.options.iter().any(|o| o == option) {
+            changed.push((*value).clone());
+        }
+    }
+    for word in arguments {
+        let text = word.text();
+        for option in &table.options {
+            let joined = format!("{option}=");
+            if text.starts_with(&joined) {
+                changed.push(word.after(joined.len()));
+            } else if option.len() == 2 && text.starts_with(option.as_str()) && text.len() > 2 {
+                changed.push(word.after(2));
+            }
+        }
+    }
+    let operands = split.operands.iter().map(|w| (*w).clone());
+    match table.operands {
+        Operands::All => changed.extend(operands),
+        Operands::Rest if scripted => changed.extend(operands),
+        Operands::Rest => changed.extend(operands.skip(1)),
+        Operands::Last => changed.extend(operands.last()),
+        Operands::None => {}
+    }
+    for word in &changed {
+        if word.text() != "-" {
+            write_word(word, part, ground, places);
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Paths: where they really are, what is protected, what is inside, what is free to read.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::spec::permission::{Access, Place, Protected, permission};
+
+/// A protected entry that a path falls under.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hit {
+    pub(super) access: Access,
+    pub(super) text: &'static str,
+}
+
+/// The path with `.`, `..` and doubled slashes taken out by spelling alone.
+pub(super) fn spelled(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+                if out.as_os_str().is_empty() {
+                    out.push("/");
+                }
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Where a path really is: links of every existing part followed, the missing rest spelled out.
+pub fn resolve(path: &Path) -> PathBuf {
+    // A chain of links longer than this is left as it stands, which then lies outside.
+    const MOST_PARTS: usize = 4_096;
+    let mut missing = Vec::new();
+    let mut at = path.to_path_buf();
+    for _ in 0..MOST_PARTS {
+        match at.canonicalize() {
+            Ok(mut found) => {
+                for part in missing.iter().rev() {
+                    match part {
+                        Part::Up => {
+                            found.pop();
+                        }
+                        Part::Name(name) => found.push(name),
+                    }
+                }
+                return found;
+            }
+            Err(_) => {
+                // A link that leads nowhere: what would be made is its target.
+                if let Ok(target) = at.read_link() {
+                    let base = at.parent().map(Path::to_path_buf).unwrap_or_default();
+                    at = base.join(target);
+                    if missing.len() < 64 {
+                        continue;
+                    }
+                }
+                let mut parts = at.components();
+                match parts.next_back() {
+                    Some(Component::Normal(name)) => missing.push(Part::Name(name.to_owned())),
+                    Some(Component::ParentDir) => missing.push(Part::Up),
+                    Some(Component::CurDir) => {}
+                    _ => break,
+                }
+                at = parts.as_path().to_path_buf();
+                if at.as_os_str().is_empty() {
+                    break;
+                }
+            }
+        }
+    }
+    spelled(path)
+}
+
+enum Part {
+    Up,
+    Name(std::ffi::OsString),
+}
+
+/// Whether a path is one of these folders or beneath one.
+pub(super) fn beneath(path: &Path, folders: &[PathBuf]) -> bool {
+    folders.iter().any(|folder| path.starts_with(folder))
+}
+
+/// `~/x` with the home folder put in.
+pub(super) fn at_home(text: &str, home: &Path) -> PathBuf {
+    match text.strip_prefix('~') {
+        Some("") => home.to_path_buf(),
+        Some(rest) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
+        _ => PathBuf::from(text),
+    }
+}
+
+/// The protected entries that a (resolved) path falls under, the gravest. `own` are the folders
+/// of this program itself, which are neither read nor written.
+pub(super) fn protected(path: &Path, home: &Path, own: &[PathBuf]) -> Option<Hit> {
+    if beneath(path, own) {
+        return Some(Hit {
+            access: Access::All,
+            text: "lembas' own tokens, rules and sessions",
+        });
+    }
+    permission()
+        .hardline
+        .protected
+        .iter()
+        .filter(|entry| falls_under(path, entry, home))
+        .map(|entry| Hit {
+            access: entry.access,
+            text: &entry.text,
+        })
+        .max_by_key(|hit| match hit.access {
+            Access::None => 0,
+            Access::Instructions => 1,
+            Access::Write => 2,
+            Access::All => 3,
+        })
+        .filter(|hit| hit.access != Access::None)
+}
+
+fn falls_under(path: &Path, entry: &Protected, home: &Path) -> bool {
+    match entry.place {
+        Place::Absolute => path.starts_with(&entry.path),
+        Place::Home => path.starts_with(home.join(&entry.path)),
+        Place::Anywhere => {
+            let mut parts = entry.path.split('/');
+            let (first, second) = (parts.next().unwrap_or_default(), parts.next());
+            let names: Vec<_> = path.iter().filter_map(|p| p.to_str()).collect();
+            names.iter().enumerate().any(|(at, name)| {
+                same(name, first)
+                    && second.is_none_or(|s| names.get(at + 1).is_some_and(|n| same(n, s)))
+            })
+        }
+    }
+}
+
+/// Names are compared without case: some file systems do not tell them apart.
+fn same(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b)
+}
+
+/// Whether a file's name says that it holds secrets.
+pub(super) fn secret_name(path: &Path) -> bool {
+    let secrets = &permission().defaults.secrets;
+    let Some(name) = path.file_name().and_then(|n| n.to_str()) else {
+        return false;
+    };
+    secrets.names.iter().any(|p| pattern(p, name))
+        && !secrets.except.iter().any(|p| pattern(p, name))
+}
+
+/// Whether a file is read only when it is asked for by name: project secrets, private keys.
+pub fn is_private(path: &Path) -> bool {
+    secret_name(path) || private_key(path)
+}
+
+/// Names that stay as they are inside writable folders, at any depth, for the box to bind over.
+pub fn kept_names() -> impl Iterator<Item = &'static str> {
+    permission()
+        .hardline
+        .protected
+        .iter()
+        .filter(|entry| entry.place == Place::Anywhere)
+        .filter(|entry| matches!(entry.access, Access::Write | Access::All))
+        .map(|entry| entry.path.as_str())
+}
+
+/// Places under the home folder that are neither read nor written, for the box to cover.
+pub fn covered_at_home(home: &Path) -> impl Iterator<Item = PathBuf> {
+    permission()
+        .hardline
+        .protected
+        .iter()
+        .filter(|entry| entry.place == Place::Home && entry.access == Access::All)
+        .map(move |entry| home.join(&entry.path))
+}
+
+/// Whether a file begins as a private key does.
+pub(super) fn private_key(path: &Path) -> bool {
+    use std::io::Read as _;
+    let regular = path.metadata().is_ok_and(|m| m.is_file());
+    let mut head = [0; 64];
+    regular
+        && std::fs::File::open(path)
+            .and_then(|mut f| f.read(&mut head))
+            .is_ok_and(|n| {
+                let head = String::from_utf8_lossy(head.get(..n).unwrap_or_default());
+                head.trim_start().starts_with("-----BEGIN") && head.contains("PRIVATE KEY")
+            })
+}
+
+/// A pattern with `*` for any run of characters.
+pub(super) fn pattern(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else {
+        return false;
+    };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.find(part) {
+            Some(at) => rest = rest.get(at + part.len()..).unwrap_or_default(),
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_protected_at_any_depth_and_in_any_case() {
+        let home = Path::new("/home/a");
+        let hit = |p: &str| protected(Path::new(p), home, &[]).map(|h| h.access);
+        assert_eq!(hit("/w/p/.git/hooks/pre-commit"), Some(Access::Write));
+        assert_eq!(hit("/w/p/sub/.GIT/config"), Some(Access::Write));
+        assert_eq!(hit("/w/p/.github/workflows/ci.yml"), Some(Access::Write));
+        assert_eq!(hit("/w/p/.github/dependabot.yml"), None);
+        assert_eq!(hit("/w/p/.gitignore"), None);
+        assert_eq!(hit("/home/a/.ssh/id_ed25519"), Some(Access::All));
+        assert_eq!(hit("/home/a/.bashrc"), Some(Access::Write));
+        assert_eq!(hit("/etc/shadow"), Some(Access::All));
+        assert_eq!(hit("/w/p/AGENTS.md"), Some(Access::Instructions));
+    }
+
+    #[test]
+    fn a_missing_rest_is_spelled_out_beneath_what_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        std::os::unix::fs::symlink("/etc", real.join("link")).unwrap();
+        assert_eq!(resolve(&real.join("link/none")), Path::new("/etc/none"));
+        assert_eq!(resolve(&real.join("a/../b")), real.join("b"));
+        std::os::unix::fs::symlink("/nowhere/x", real.join("dead")).unwrap();
+        assert_eq!(resolve(&real.join("dead")), Path::new("/nowhere/x"));
+    }
+
+    #[test]
+    fn patterns_match_whole_names() {
+        assert!(pattern(".env.*", ".env.local"));
+        assert!(!pattern(".env.*", ".environment"));
+        assert!(pattern("service-account*.json", "service-account-1.json"));
+        assert!(secret_name(Path::new("/p/.env")));
+        assert!(!secret_name(Path::new("/p/.env.example")));
+    }
+}

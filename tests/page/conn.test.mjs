@@ -1,0 +1,178 @@
+// The connection: one stream for all tabs, noticed when dead, taken up where it was, state first (U2, U26, U33–U37).
+import { after, test } from "node:test";
+import assert from "node:assert/strict";
+import { open, quit, until } from "./rig.mjs";
+import { chatOf, lookWorld } from "./fake/world.mjs";
+
+after(quit);
+
+const plain = () => {
+  const world = lookWorld();
+  world.asks = [];
+  world.chats = [chatOf("talk", { title: "Talk" }), ...world.chats.map((chat) => ({ ...chat, asks: 0 }))];
+  return world;
+};
+const words = (page) => page.locator(".prose").allTextContents();
+
+test("eight tabs, one stream; when its tab closes another reads on and nothing is lost", async () => {
+  const it = await open(plain(), "/c/talk");
+  const { hub, page } = it;
+  const tabs = [];
+  for (let i = 0; i < 7; i += 1) tabs.push(await it.another("/c/talk"));
+  await until(() => hub.streams.size === 1);
+  hub.item("talk", { kind: "text", blocks: ["<p>to all of you</p>"], open: false });
+  for (const tab of [page, ...tabs]) await tab.getByText("to all of you").waitFor();
+  assert.equal(hub.streams.size, 1);
+  await page.close();
+  await until(() => hub.streams.size === 1 && hub.calls("GET", /^\/events$/).length === 2);
+  hub.item("talk", { kind: "text", blocks: ["<p>and again</p>"], open: false });
+  for (const tab of tabs) {
+    await tab.getByText("and again").waitFor();
+    assert.deepEqual(await words(tab), ["to all of you", "and again"]);
+  }
+  await it.close();
+});
+
+test("a stream that goes silent without closing is noticed in 25 s and taken up again", async () => {
+  const world = plain();
+  const it = await open(world, "/c/talk", { wait: false, width: 1440 });
+  const { page, hub } = it;
+  await page.clock.install();
+  await page.goto(`${hub.url}/c/talk`);
+  await page.locator("#message").waitFor();
+  await until(() => hub.streams.size >= 1);
+  const before = hub.calls("GET", /^\/events$/).length;
+  hub.silent = true;
+  hub.item("talk", { kind: "text", blocks: ["<p>said into the silence</p>"], open: false });
+  await page.clock.runFor(24_000);
+  assert.equal(hub.calls("GET", /^\/events$/).length, before, "25 s were not over");
+  hub.silent = false;
+  await page.clock.runFor(4_000);
+  await until(() => hub.calls("GET", /^\/events$/).length > before);
+  await page.clock.runFor(2_000);
+  await page.getByText("said into the silence").waitFor();
+  await it.close();
+});
+
+test("no connection: since when, Try now, everything stays readable; back: caught up, in order, once", async () => {
+  const it = await open(plain(), "/c/talk");
+  const { page, hub } = it;
+  await until(() => hub.streams.size === 1);
+  hub.item("talk", { kind: "text", blocks: ["<p>one</p>"], open: false });
+  await page.getByText("one", { exact: true }).waitFor();
+  hub.cut({ down: true });
+  await page.getByText(/This page has no connection since \d\d:\d\d\. What you see is from then\./).waitFor();
+  assert.ok(await page.getByText("one", { exact: true }).isVisible());
+  await page.locator("#message").fill("kept");
+  for (let i = 0; i < 60; i += 1) hub.item("talk", { kind: "text", blocks: [`<p>missed ${i}</p>`], open: false });
+  hub.chat("talk", { running: false, progress: null });
+  hub.down = false;
+  await page.getByRole("button", { name: "Try now" }).click();
+  await page.getByText("missed 59").waitFor();
+  await page.locator(".banner").waitFor({ state: "detached" });
+  const seen = await page.evaluate(() => document.querySelector("l-stream").log.order.map((seq) => document.querySelector("l-stream").log.items.get(seq).blocks[0]));
+  assert.deepEqual(seen, ["<p>one</p>", ...Array.from({ length: 60 }, (_, i) => `<p>missed ${i}</p>`)]);
+  assert.equal(await page.locator("#message").inputValue(), "kept");
+  await it.close();
+});
+
+test("catching up is shown with its number until the last event", async () => {
+  const it = await open(plain(), "/c/talk");
+  const { page, hub } = it;
+  await until(() => hub.streams.size === 1);
+  await page.evaluate(() => {
+    window.banners = [];
+    new MutationObserver(() => { const text = document.querySelector(".banner")?.textContent; if (text) window.banners.push(text); }).observe(document.body, { childList: true, subtree: true, characterData: true });
+  });
+  hub.cut({ down: true });
+  for (let i = 0; i < 214; i += 1) hub.push({ type: "chat", chat: { ...hub.world.chats[0], turn: i } });
+  // The events come after the hello, but not all at once.
+  const play = hub.events.bind(hub);
+  hub.events = (response, url) => {
+    const ring = hub.ring;
+    hub.ring = ring.slice(-214);
+    const write = response.write.bind(response);
+    const held = [];
+    response.write = (text) => (/^id:/.test(text) ? held.push(text) : write(text));
+    play(response, url);
+    hub.ring = ring;
+    setTimeout(() => { response.write = write; for (const text of held) write(text); }, 400);
+  };
+  hub.down = false;
+  await until(() => page.evaluate(() => window.banners.some((text) => text.includes("Catching up: 214 events."))));
+  await page.locator(".banner").waitFor({ state: "detached" });
+  await it.close();
+});
+
+test("what the ring no longer has is read anew: state first, and the turn that ended is over", async () => {
+  const world = plain();
+  Object.assign(world.chats[0], { running: true, progress: { phase: "thinking", since: Date.now() } });
+  const it = await open(world, "/c/talk");
+  const { page, hub } = it;
+  await until(() => hub.streams.size === 1);
+  await page.getByText("thinking").first().waitFor();
+  hub.cut({ down: true });
+  world.items.talk = Array.from({ length: 80 }, (_, i) => ({ seq: i + 1, turn: 1, time: Date.now(), kind: "text", blocks: [`<p>line ${i + 1}</p>`], open: false }));
+  Object.assign(world.chats[0], { running: false, progress: null });
+  hub.head += 20_000;
+  world.forget = true;
+  hub.ring = [[hub.head, { type: "x" }]];
+  hub.down = false;
+  await page.getByText("line 80").waitFor();
+  await page.locator(".prog").waitFor({ state: "hidden" });
+  assert.ok(await page.evaluate(() => document.querySelector("l-stream").log.more), "older ones are known to be there");
+  await it.close();
+});
+
+test("the tab is killed in the middle and opened again: equal, byte for byte", async () => {
+  const it = await open(plain(), "/c/talk");
+  const { page, hub } = it;
+  const streaming = hub.stream("talk", 800, 400);
+  await page.getByText("word200").waitFor();
+  await page.close();
+  await new Promise((done) => setTimeout(done, 400));
+  const other = await it.another("/c/talk");
+  const item = await streaming;
+  const want = item.blocks.join("");
+  await until(() => other.evaluate((text) => document.querySelector("l-stream").log.items.get(1)?.blocks.join("") === text, want), "equal text");
+  await it.close();
+});
+
+test("another tab is silent for long: coming back to it takes up the stream at once", async () => {
+  const it = await open(plain(), "/c/talk");
+  const { page, hub } = it;
+  await until(() => hub.streams.size === 1);
+  // As after a sleep: the clock went on, the socket is dead and does not know it.
+  hub.silent = true;
+  for (const stream of hub.streams) stream.write = () => true;
+  hub.streams.clear();
+  hub.silent = false;
+  hub.item("talk", { kind: "text", blocks: ["<p>while you slept</p>"], open: false });
+  await page.evaluate(() => {
+    const now = Date.now;
+    Date.now = () => now() + 600_000;
+    window.dispatchEvent(new Event("focus"));
+  });
+  await page.getByText("while you slept").waitFor({ timeout: 2_500 });
+  await it.close();
+});
+
+test("signed out elsewhere: told within a second, with the reason, in every tab", async () => {
+  const it = await open(plain(), "/");
+  const { page, hub } = it;
+  const other = await it.another("/approvals");
+  await until(() => hub.streams.size === 1);
+  hub.world.signedIn = false;
+  hub.push({ type: "signed_out", text: "You were signed out here at 14:02, from Firefox on zephyr. Your draft is kept." });
+  for (const tab of [page, other]) await tab.getByText("You were signed out here at 14:02, from Firefox on zephyr.").waitFor({ timeout: 2_000 });
+  await it.close();
+});
+
+test("a linking code in the password field is known again", async () => {
+  const world = plain();
+  world.signedIn = false;
+  const it = await open(world, "/signin");
+  await it.page.getByLabel("Password").fill("WDJB-MJHT");
+  await it.page.getByText("That looks like a code for linking a computer.").waitFor();
+  await it.close();
+});

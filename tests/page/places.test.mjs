@@ -1,0 +1,119 @@
+// Each place in each of its states, at 320 and 1440 px, light and dark: drawn, kept as a picture outside the project,
+// never wider than the window, and without a control that has no name (U29, U53).
+import { after, test } from "node:test";
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { frames, open, quit } from "./rig.mjs";
+import { chatOf, freshWorld, longWorld, lookWorld } from "./fake/world.mjs";
+
+const SHOTS = process.env.LEMBAS_SHOTS ?? join(tmpdir(), "lembas-shots");
+mkdirSync(SHOTS, { recursive: true });
+after(quit);
+
+const broken = { status: 500, body: { error: { code: "store", text: "This instance could not read its store.", try: "Its log has the reason." } } };
+const out = (more) => () => ({ ...lookWorld(), signedIn: false, ...more });
+
+const PLACES = {
+  home: ["/", lookWorld],
+  "home-first": ["/", freshWorld],
+  "home-no-folder": ["/", () => freshWorld({ roots: false })],
+  "home-empty": ["/", () => ({ ...freshWorld(), devices: [] })],
+  "home-error": ["/", lookWorld, { fault: ["GET", /^\/state$/, [broken.status, broken.body]] }],
+  "home-all": ["/?device=zephyr", lookWorld],
+  "new-chat": ["/?new=zephyr", lookWorld],
+  "new-away": ["/?new=attic", lookWorld],
+  chat: ["/c/login", lookWorld],
+  "chat-away": ["/c/scans", lookWorld],
+  "chat-long": ["/c/long", () => longWorld(120)],
+  "chat-empty": ["/c/blank", () => { const world = lookWorld(); world.chats.push(chatOf("blank", { title: "Nothing yet", turn: 0 })); return world; }],
+  "chat-loading": ["/c/login", () => ({ ...lookWorld(), slow: 3_000 }), { early: true }],
+  "chat-gone": ["/c/nope", lookWorld],
+  "chat-error": ["/c/login", lookWorld, { fault: ["GET", /^\/chats\/login$/, [broken.status, broken.body]] }],
+  approvals: ["/approvals", lookWorld],
+  "approvals-empty": ["/approvals", freshWorld],
+  settings: ["/settings", lookWorld],
+  schedules: ["/schedules", lookWorld],
+  "schedules-off": ["/schedules", freshWorld],
+  link: ["/link?code=WDJBMJHT", lookWorld],
+  "link-expired": ["/link?code=WDJBMJHT", () => { const world = lookWorld(); world.link.state = "expired"; return world; }],
+  signin: ["/signin", out()],
+  "signin-out": ["/signin", out({ outText: "You were signed out here. Your draft is kept.", outWhy: "ended from Firefox on zephyr", outSince: Date.now() - 60_000 })],
+  setup: ["/signin?setup=ONE-TIME", out()],
+};
+
+const NAMED = new Set(["button", "link", "textbox", "checkbox", "radio", "combobox", "switch", "menuitem", "spinbutton", "searchbox", "listbox"]);
+
+async function nameless(page, context) {
+  const cdp = await context.newCDPSession(page);
+  const { nodes } = await cdp.send("Accessibility.getFullAXTree");
+  await cdp.detach();
+  return nodes.filter((node) => !node.ignored && NAMED.has(node.role?.value) && !node.name?.value?.trim()).map((node) => `${node.role.value} ${JSON.stringify(node.properties ?? [])}`);
+}
+
+const SIZES = [{ width: 320, height: 640, touch: true }, { width: 1440, height: 900, touch: false }];
+
+for (const size of SIZES) {
+  test(`each place fits ${size.width} px, and every control has a name`, async (t) => {
+    const it = await open(lookWorld(), "/", size);
+    const { page, context } = it;
+    for (const [name, [path, world, how = {}]] of Object.entries(PLACES)) {
+      await t.test(name, async () => {
+        it.hub.world = world();
+        it.hub.world.url = it.hub.url;
+        if (how.fault) it.hub.fault(...how.fault);
+        await page.evaluate(() => localStorage.clear()).catch(() => {});
+        await page.goto(it.hub.url + path);
+        await page.locator("h1").first().waitFor();
+        if (!how.early) await page.waitForFunction(() => !document.querySelector("[aria-busy=true]"));
+        for (const scheme of ["light", "dark"]) {
+          await page.emulateMedia({ colorScheme: scheme });
+          await frames(page);
+          await page.screenshot({ path: join(SHOTS, `${name}-${size.width}-${scheme}.png`) });
+        }
+        const [wide, seen] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+        assert.ok(wide <= seen, `${wide} > ${seen}`);
+        assert.deepEqual(await nameless(page, context), []);
+        const small = await page.evaluate(() => [...document.querySelectorAll("input, textarea, select")].filter((el) => parseFloat(getComputedStyle(el).fontSize) < 16 && el.type !== "radio" && el.type !== "checkbox").map((el) => el.id));
+        assert.deepEqual(small, [], "text fields of at least 16 px");
+      });
+    }
+    await it.close();
+  });
+}
+
+test("pinch zoom is never switched off, and nothing inline is needed", async () => {
+  const it = await open(lookWorld(), "/");
+  const viewport = await it.page.locator("meta[name=viewport]").getAttribute("content");
+  assert.doesNotMatch(viewport, /user-scalable|maximum-scale/);
+  assert.equal(await it.page.locator("script:not([src]), style, [style]:not([data-space]):not(html)").count(), 0);
+  await it.close();
+});
+
+test("places are reached by address, by link and by Back", async () => {
+  const it = await open(lookWorld(), "/");
+  const { page } = it;
+  await page.getByRole("link", { name: "Steady the flaky test" }).first().click();
+  await page.getByRole("heading", { level: 1, name: "Steady the flaky test" }).waitFor();
+  assert.match(page.url(), /\/c\/flaky$/);
+  await page.getByRole("navigation", { name: "Places" }).getByRole("link", { name: "Settings" }).click();
+  await page.getByRole("heading", { level: 1, name: "Settings" }).waitFor();
+  await page.goBack();
+  await page.getByRole("heading", { level: 1, name: "Steady the flaky test" }).waitFor();
+  await page.goBack();
+  await page.getByRole("heading", { level: 1, name: "Computers" }).waitFor();
+  await page.goForward();
+  await page.getByRole("heading", { level: 1, name: "Steady the flaky test" }).waitFor();
+  await it.close();
+});
+
+test("forced colours and reduced motion: states stay words and shapes, nothing turns", async () => {
+  const it = await open(lookWorld(), "/c/login", { context: { forcedColors: "active", reducedMotion: "reduce" } });
+  await it.page.getByRole("button", { name: "Allow once" }).waitFor();
+  await it.page.screenshot({ path: join(SHOTS, "chat-forced-colours.png") });
+  const turning = await it.page.evaluate(() => [...document.querySelectorAll(".ring")].filter((el) => getComputedStyle(el).animationName !== "none").length);
+  assert.equal(turning, 0);
+  assert.ok(await it.page.getByText("Waits for you").first().isVisible());
+  await it.close();
+});

@@ -1,0 +1,106 @@
+// The progress line: thirteen phases, silence, retries, stop, and three facts kept apart (U21–U24, U33, U36).
+import { after, test } from "node:test";
+import assert from "node:assert/strict";
+import { open, quit, until } from "./rig.mjs";
+import { lookWorld } from "./fake/world.mjs";
+
+after(quit);
+
+const flat = (text) => text.replaceAll("\u00a0", " ").replace(/\s+/g, " ").trim();
+const line = async (page) => flat(await page.locator(".prog .text").textContent());
+
+function quiet() {
+  const world = lookWorld();
+  world.asks = [];
+  for (const chat of world.chats) chat.asks = 0;
+  return world;
+}
+
+test("thirteen phases, each with its own words", async () => {
+  const it = await open(quiet(), "/c/flaky");
+  const { page, hub } = it;
+  const at = (ms) => Date.now() - ms;
+  const table = [
+    [{ phase: "queued", position: 2, since: at(4_000) }, /^queued · 2nd in line · [45] s$/],
+    [{ phase: "waiting_for_model", model: "qwen3-32b", since: at(4_000) }, /^waiting for qwen3-32b · [45] s$/],
+    [{ phase: "loading_model", model: "qwen3-32b", percent: 40, since: at(12_000) }, /^loading qwen3-32b 40 % · 1[23] s$/],
+    [{ phase: "reading_prompt", tokens: 3100, total: 8192, since: at(2_000) }, /^reading the prompt 3,100 of 8,192 tokens · [23] s$/],
+    [{ phase: "thinking", since: at(18_000) }, /^thinking · 1[89] s$/],
+    [{ phase: "writing", tokens: 212, since: at(3_000) }, /^writing · 212 tokens$/],
+    [{ phase: "running_tool", tool: "bash", purpose: "cargo test", since: at(28_000) }, /^running cargo test · 2[89] s$/],
+    [{ phase: "waiting_for_person", purpose: "git push origin main", since: at(120_000) }, /^waits for you: git push origin main · 2 min/],
+    [{ phase: "waiting_for_subagents", count: 2, names: ["review", "callers"], since: at(20_000) }, /^waiting for 2 subagents: review, callers · 2[01] s$/],
+    [{ phase: "compacting", since: at(6_000) }, /^making room in the context · [67] s$/],
+    [{ phase: "retrying", model: "qwen3-32b", attempt: 3, of: 5, reason: "connection refused", at: Date.now() + 34_000, since: at(1_000) }, /^qwen3-32b does not answer \(connection refused\)\. Attempt 3 of 5 · next in 3[34] s$/],
+    [{ phase: "retrying", model: "qwen3-32b", attempt: 1, of: 5, at: Date.now() + 5 * 3_600_000, since: at(1_000) }, /^qwen3-32b does not answer\. Attempt 1 of 5 · next at .*\d\d:\d\d$/],
+    [{ phase: "stopped", by: "you", ms: 900, commands: 1, since: at(1_000) }, /^stopped by you · after 0\.9 s · 1 command ended$/],
+    [{ phase: "failed", reason: "qwen3-32b did not answer five times in 2 min", since: at(1_000) }, /^failed: qwen3-32b did not answer five times in 2 min · \d\d:\d\d$/],
+  ];
+  for (const [progress, words] of table) {
+    const ended = ["stopped", "failed"].includes(progress.phase);
+    hub.chat("flaky", { running: !ended, progress });
+    await until(async () => words.test(await line(page)), `${progress.phase}: ${words} but ${await line(page)}`, 2_500);
+  }
+  hub.chat("flaky", { running: true, progress: { phase: "dreaming", since: Date.now(), text: "doing something new" } });
+  await until(async () => /^doing something new/.test(await line(page)));
+  await it.close();
+});
+
+test("silence is told from 30 s on, ways out are offered after 10 min, and nothing is ended", async () => {
+  const world = quiet();
+  const chat = world.chats.find((one) => one.id === "flaky");
+  chat.progress = { phase: "running_tool", tool: "bash", purpose: "cargo test", since: Date.now() - 27_000 };
+  chat.updated = Date.now() - 27_000;
+  const it = await open(world, "/c/flaky");
+  const { page, hub } = it;
+  assert.doesNotMatch(await line(page), /quiet/);
+  await until(async () => /^running cargo test · 3\d s · quiet for 3\d s$/.test(await line(page)), "quiet for 30 s", 6_000);
+  await it.close();
+  chat.progress.since = Date.now() - 605_000;
+  chat.updated = Date.now() - 605_000;
+  const later = await open(world, "/c/flaky");
+  await later.page.getByText("Nothing was heard for 10 min. It may still be working.").waitFor();
+  await later.page.getByRole("button", { name: "Show the last output" }).waitFor();
+  await later.page.getByRole("button", { name: "Stop" }).waitFor();
+  assert.equal(hub.calls("POST", /stop$/).length + later.hub.calls("POST", /stop$/).length, 0);
+  await later.close();
+});
+
+test("Stop says Stopping until the computer says it is over", async () => {
+  const it = await open(quiet(), "/c/flaky");
+  const { page, hub } = it;
+  await page.getByRole("button", { name: "Stop" }).click();
+  await until(async () => (await line(page)) === "Stopping.");
+  assert.match(hub.calls("POST", /stop$/)[0].body.key, /^[0-9a-f]{32}$/);
+  hub.device("zephyr", { state: "away", since: Date.now() });
+  await until(async () => (await line(page)) === "It will stop when zephyr is back; it may still be working.");
+  hub.device("zephyr", { state: "online", since: Date.now() });
+  hub.chat("flaky", { running: false, progress: { phase: "stopped", by: "you", ms: 900, commands: 2, since: Date.now() } });
+  await until(async () => (await line(page)) === "stopped by you · after 0.9 s · 2 commands ended");
+  await it.close();
+});
+
+test("a computer that is away: since when, what was last heard, and Try now", async () => {
+  const it = await open(quiet(), "/c/flaky");
+  const { page, hub } = it;
+  hub.device("zephyr", { state: "away", since: Date.now() - 60_000 });
+  await until(async () => /^No connection to zephyr since (yesterday, )?\d\d:\d\d · last heard: running cargo test$/.test(await line(page)));
+  // The page's own connection is another fact, and is not blamed.
+  assert.equal(await page.locator(".banner").count(), 0);
+  await page.getByRole("button", { name: "Try now" }).click();
+  await until(() => hub.calls("POST", /\/devices\/zephyr\/retry$/).length === 1);
+  await page.locator("#message").fill("a draft while away");
+  hub.device("zephyr", { state: "online", since: Date.now() });
+  await until(async () => /^running cargo test/.test(await line(page)));
+  assert.equal(await page.locator("#message").inputValue(), "a draft while away");
+  await it.close();
+});
+
+test("the same line on Computers and in the chat", async () => {
+  const it = await open(quiet(), "/");
+  const row = it.page.locator("a.row").filter({ hasText: "Steady the flaky test" });
+  assert.match(flat(await row.textContent()), /running cargo test/);
+  it.hub.chat("flaky", { progress: { phase: "thinking", since: Date.now() } });
+  await row.getByText("thinking").waitFor();
+  await it.close();
+});

@@ -1,0 +1,75 @@
+// What the browser tests share: one browser, a page on a fake hub, and waiting for facts instead of times.
+import { chromium } from "playwright-core";
+import { FakeHub } from "./fake/play.mjs";
+
+const ARGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+let browser = null;
+const hubs = new Set();
+
+export async function chrome() {
+  browser ??= await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ARGS });
+  return browser;
+}
+
+export async function quit() {
+  for (const hub of hubs) await hub.stop();
+  await browser?.close();
+  browser = null;
+}
+
+/** A page at `path` on a fake hub with `world`; errors of the page fail the test at close(). */
+export async function open(world, path = "/", { hub: given, width = 1440, height = 900, scheme = "light", touch = false, beat, wait = true, context: more = {} } = {}) {
+  const hub = given ?? await new FakeHub(world, { beat }).start();
+  if (!given) hubs.add(hub);
+  const context = await (await chrome()).newContext({ viewport: { width, height }, colorScheme: scheme, hasTouch: touch, isMobile: touch, deviceScaleFactor: 1, ...more });
+  const errors = [];
+  context.setDefaultTimeout(8_000);
+  const page = await context.newPage();
+  watch(page, errors);
+  await page.goto(hub.url + path);
+  if (wait) await page.locator("h1").first().waitFor();
+  return {
+    hub, page, context, errors,
+    async another(to = path) {
+      const other = await context.newPage();
+      watch(other, errors);
+      await other.goto(hub.url + to);
+      await other.locator("h1").first().waitFor();
+      return other;
+    },
+    async close() {
+      await context.close();
+      if (!given) {
+        hubs.delete(hub);
+        await hub.stop();
+      }
+      if (errors.length > 0) throw new Error(`the page had errors:\n${errors.join("\n")}`);
+    },
+  };
+}
+
+function watch(page, errors) {
+  page.on("pageerror", (error) => errors.push(`${error.message} ${error.stack ?? ""}`));
+  page.on("console", (message) => {
+    // A failed request is told by the browser too; which ones may fail is the tests' business.
+    if (message.type() === "error" && !/Failed to load resource|net::ERR/.test(message.text())) errors.push(message.text());
+  });
+}
+
+/** Waits until `fact()` is true, at most `most` ms. */
+export async function until(fact, what = String(fact), most = 5_000) {
+  const end = Date.now() + most;
+  for (;;) {
+    const got = await fact();
+    if (got) return got;
+    if (Date.now() > end) throw new Error(`not so within ${most} ms: ${what}`);
+    await new Promise((done) => setTimeout(done, 20));
+  }
+}
+
+/** The frames that pass until `n` are drawn. */
+export const frames = (page, n = 2) => page.evaluate((count) => new Promise((done) => {
+  const next = (left) => (left === 0 ? done() : requestAnimationFrame(() => next(left - 1)));
+  next(count);
+}), n);

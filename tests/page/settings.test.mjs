@@ -1,0 +1,150 @@
+// Linking, access, models, the first account, schedules (U46–U49, moments 1, 8).
+import { after, test } from "node:test";
+import assert from "node:assert/strict";
+import { open, quit, until } from "./rig.mjs";
+import { freshWorld, lookWorld } from "./fake/world.mjs";
+
+after(quit);
+
+test("a code is looked up, what asks is shown, and the question decides", async () => {
+  const it = await open(lookWorld(), "/link");
+  const { page, hub } = it;
+  await page.getByLabel("Enter the code it shows").pressSequentially("wdjb mjht");
+  assert.equal(await page.getByLabel("Enter the code it shows").inputValue(), "WDJB-MJHT");
+  await page.getByText("Did you start this on that computer just now?").waitFor();
+  await page.getByText("from 192.168.1.24").waitFor();
+  await page.getByText(/9.min.\d+.s left/).waitFor();
+  await page.getByRole("button", { name: "Yes, link bench" }).click();
+  await page.getByText("bench is linked").waitFor();
+  assert.equal(hub.calls("POST", /^\/link\/approve$/)[0].body.code, "WDJB-MJHT");
+  await it.close();
+});
+
+test("refused, wrong, expired, too often: four texts", async () => {
+  const it = await open(lookWorld(), "/link?code=WDJBMJHT");
+  const { page, hub } = it;
+  await page.getByRole("button", { name: "No, refuse it" }).click();
+  await page.getByText("bench was refused").waitFor();
+  assert.equal(hub.calls("POST", /^\/link\/deny$/).length, 1);
+  const texts = new Set();
+  for (const state of ["wrong", "expired", "often"]) {
+    hub.world.link.state = state;
+    await page.goto(`${hub.url}/link?code=WDJBMJHT`);
+    texts.add(await page.getByRole("alert").filter({ hasText: /\S/ }).textContent());
+  }
+  assert.equal(texts.size, 3);
+  await it.close();
+});
+
+test("taking access back asks once more and says what it does", async () => {
+  const it = await open(lookWorld(), "/settings");
+  const { page, hub } = it;
+  await page.locator("article").filter({ hasText: "attic" }).getByRole("button", { name: "Take access back…" }).click();
+  await page.getByText("attic is ended here at once").waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Take access back", exact: true }).click();
+  await until(() => hub.calls("DELETE", /^\/devices\/attic$/).length === 1);
+  await page.locator("article").filter({ hasText: "attic" }).getByText("access taken back").waitFor();
+  await it.close();
+});
+
+test("a computer's limits that change show at once", async () => {
+  const it = await open(lookWorld(), "/settings");
+  const { page, hub } = it;
+  const [zephyr] = hub.world.devices;
+  hub.device("zephyr", { limits: { ...zephyr.limits, max_mode: "manual", scheduled: false } });
+  await page.getByText("a wish above Manual is lowered by zephyr").waitFor({ timeout: 1_000 });
+  await it.close();
+});
+
+test("a model is tried before it is saved, and its key is never shown again", async () => {
+  const it = await open(lookWorld(), "/settings");
+  const { page, hub } = it;
+  await page.getByRole("button", { name: "Add a model" }).click();
+  const sheet = page.getByRole("dialog");
+  await sheet.getByLabel("Address").fill("http://127.0.0.1:9/v1");
+  await sheet.getByLabel("Name of the model there").fill("qwen3-8b");
+  await sheet.getByLabel("Key").fill("secret");
+  hub.fault("POST", /^\/models\/test$/, [422, { error: { code: "name", text: "There is no model qwen3-8b.", try: "It has: qwen3-32b, qwen3-4b" } }]);
+  await sheet.getByRole("button", { name: "Try it" }).click();
+  await sheet.getByText("There is no model qwen3-8b. It has: qwen3-32b, qwen3-4b").waitFor();
+  assert.equal(await sheet.getByRole("button", { name: "Save it" }).count(), 0);
+  await sheet.getByLabel("Name of the model there").fill("qwen3-4b");
+  await sheet.getByRole("button", { name: "Try it" }).click();
+  await sheet.getByText(/answers in 1\.4.s, sees no images, calls tools/).waitFor();
+  await sheet.getByRole("button", { name: "Save it" }).click();
+  await page.getByText("qwen3-4b is added.").waitFor();
+  const added = hub.calls("POST", /^\/models$/)[0].body;
+  assert.equal(added.key, "secret");
+  assert.equal(added.name, "qwen3-4b");
+  assert.doesNotMatch(await page.content(), /secret/);
+  await it.close();
+});
+
+test("who is signed in: this one marked, one ended, all others ended", async () => {
+  const it = await open(lookWorld(), "/settings");
+  const { page, hub } = it;
+  const section = page.locator("#signed");
+  await section.getByText("this one").waitFor();
+  await section.getByRole("button", { name: "End Chromium on attic" }).click();
+  await section.getByText("2 signed in").waitFor();
+  await section.getByRole("button", { name: "End all others" }).click();
+  await section.getByText("1 signed in").waitFor();
+  assert.equal(hub.world.sessions[0].this, true);
+  await it.close();
+});
+
+test("first run: what the practice model is, and one press to a chat", async () => {
+  const it = await open(freshWorld(), "/");
+  const { page, hub } = it;
+  await page.getByText("This is the practice model: a script without intelligence, so that you can try everything without a key. It shows an answer, a read, a command that asks, an edit, a plan and a subagent.").waitFor();
+  await page.getByRole("button", { name: "Start a practice chat" }).click();
+  await page.locator("#message").waitFor();
+  const [{ body }] = hub.calls("POST", /^\/chats$/);
+  assert.deepEqual([body.device, body.cwd, body.model], ["zephyr", "/home/ana/projects", "practice"]);
+  await it.close();
+});
+
+test("the first account by the one-time link", async () => {
+  const world = lookWorld();
+  world.signedIn = false;
+  const it = await open(world, "/signin?setup=ONE-TIME");
+  const { page, hub } = it;
+  await page.getByLabel("Name").fill("ana");
+  await page.getByLabel("Password").fill("short");
+  await page.getByRole("button", { name: "Make the account" }).click();
+  await page.getByText("That is shorter than 10 characters.").waitFor();
+  await page.getByLabel("Password").fill("long enough words");
+  await page.getByRole("button", { name: "Make the account" }).click();
+  await page.getByRole("heading", { level: 1, name: "Computers" }).waitFor();
+  assert.equal(hub.calls("POST", /^\/setup$/)[0].body.token, "ONE-TIME");
+  await it.close();
+});
+
+test("a watch: first, unchanged, changed, and could not check, which is no change", async () => {
+  const world = lookWorld();
+  const base = { exit: 0, bytes: 59, excerpt: "5d1c7e0a", truncated: false, duration_ms: 410 };
+  const answers = [{ hash: "sha256:aa", ...base }, { hash: "sha256:aa", ...base }, { hash: "sha256:bb", ...base }, { status: 422, body: { error: { code: "ask", text: "This would need your yes, and a watch command asks nobody: git push.", try: ["lembas allow --pending 3"] } } }];
+  world.monitor = () => answers.shift();
+  const it = await open(world, "/schedules");
+  const { page } = it;
+  const form = page.locator("form").filter({ hasText: "Check a command" });
+  await form.getByLabel("Command").fill("git ls-remote origin main");
+  for (const words of ["first check", "unchanged", "changed", "could not check"]) {
+    await form.getByRole("button", { name: "Check now" }).click();
+    await form.locator(".result").first().locator(".status").getByText(words, { exact: true }).waitFor();
+  }
+  await form.getByText("Not counted as a change.").waitFor();
+  await form.getByText("lembas allow --pending 3").waitFor();
+  await it.close();
+});
+
+test("scheduled work that the computer does not take is refused in its words", async () => {
+  const it = await open(freshWorld(), "/schedules");
+  const { page } = it;
+  const form = page.locator("form").filter({ hasText: "Run once, scheduled" });
+  await form.getByText("zephyr does not accept scheduled work.").waitFor();
+  await form.getByLabel("What should be done").fill("Compare.");
+  await form.getByRole("button", { name: "Run it once" }).click();
+  await form.getByText("This computer does not accept scheduled work.").waitFor();
+  await it.close();
+});

@@ -1,0 +1,176 @@
+// The stream of a chat: followed only at the end, painted in beats, only what is near in the document (U1, U7, U54–U57).
+import { after, test } from "node:test";
+import assert from "node:assert/strict";
+import { frames, open, quit, until } from "./rig.mjs";
+import { chatOf, longWorld, lookWorld } from "./fake/world.mjs";
+
+after(quit);
+
+const nodes = (page) => page.evaluate(() => document.querySelectorAll("*").length);
+
+// The first line of which something is seen in the stream: its words and where it is.
+const reading = (page) => page.evaluate(() => {
+  const stream = document.querySelector("#stream");
+  const top = stream.getBoundingClientRect().top;
+  const line = [...stream.querySelectorAll(".prose > *, .said > div, summary")].find((el) => el.getBoundingClientRect().bottom > top + 1);
+  return { words: line.textContent.slice(0, 40), y: line.getBoundingClientRect().top };
+});
+
+test("what is being read stays where it is while the end grows and older pages come above", async () => {
+  const it = await open(longWorld(600), "/c/long");
+  const { page, hub } = it;
+  await page.getByText("Answer 600").waitFor();
+  const end = () => page.evaluate(() => { const s = document.querySelector("#stream"); return s.scrollHeight - s.clientHeight - s.scrollTop; });
+  assert.ok(await end() <= 4, "opens at the end");
+  hub.chat("long", { running: true, turn: 900 });
+  const streaming = hub.stream("long", 900, 300);
+  await until(async () => (await page.getByText("word60").count()) > 0);
+  assert.ok(await end() <= 4, "follows");
+  const box = await page.locator("#stream").boundingBox();
+  await page.mouse.move(box.x + 200, box.y + 200);
+  await page.mouse.wheel(0, -600);
+  await page.waitForTimeout(250);
+  const before = await reading(page);
+  await page.waitForTimeout(700);
+  const later = await reading(page);
+  assert.equal(later.words, before.words);
+  assert.ok(Math.abs(later.y - before.y) <= 1, `moved ${later.y - before.y}`);
+  assert.ok(await page.getByRole("button", { name: /new|newest/ }).isVisible());
+  await streaming;
+  await page.locator("#stream").focus();
+  await page.keyboard.press("End");
+  await frames(page, 2);
+  assert.ok(await end() <= 4, "End follows again");
+  await page.getByRole("button", { name: /new|newest/ }).waitFor({ state: "detached" });
+  // Older pages are put above while the wheel goes on turning.
+  const up = await page.evaluate(async () => {
+    const stream = document.querySelector("#stream");
+    let worst = 0;
+    stream.dispatchEvent(new WheelEvent("wheel", { deltaY: -100 }));
+    stream.scrollTop = 700;
+    await new Promise((done) => setTimeout(done, 60));
+    const seen = () => { const top = stream.getBoundingClientRect().top; return [...stream.querySelectorAll(".prose > *, summary")].find((el) => el.getBoundingClientRect().bottom > top + 1); };
+    for (let i = 0; i < 60; i += 1) {
+      const line = seen();
+      const y = line.getBoundingClientRect().top;
+      const from = stream.scrollTop;
+      stream.scrollTop -= 8;
+      const step = from - stream.scrollTop;
+      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      if (line.isConnected && step > 0) worst = Math.max(worst, Math.abs(line.getBoundingClientRect().top - y - step));
+    }
+    return worst;
+  });
+  assert.ok(up <= 1.5, `a line moved by ${up} px beyond the wheel`);
+  assert.ok(hub.calls("GET", /\/items$/).length > 0, "older pages were loaded");
+  await it.close();
+});
+
+test("a selection ends following and is kept", async () => {
+  const it = await open(longWorld(60), "/c/long");
+  const { page, hub } = it;
+  await page.getByText("Answer 60.").waitFor();
+  await page.evaluate(() => {
+    const line = [...document.querySelectorAll("#stream .prose p")].at(-1);
+    document.getSelection().selectAllChildren(line);
+  });
+  const words = await page.evaluate(() => String(document.getSelection()));
+  await hub.stream("long", 200, 400);
+  await page.waitForTimeout(200);
+  assert.equal(await page.evaluate(() => String(document.getSelection())), words);
+  assert.ok(await page.evaluate(() => { const s = document.querySelector("#stream"); return s.scrollHeight - s.clientHeight - s.scrollTop > 10; }));
+  await it.close();
+});
+
+test("3,000 messages: opened at the end at once, at most 1,500 elements, also far above", async () => {
+  const it = await open(longWorld(3000), "/", {});
+  const { page } = it;
+  await page.getByRole("link", { name: "A long chat" }).first().waitFor();
+  const started = Date.now();
+  await page.getByRole("link", { name: "A long chat" }).first().click();
+  await page.getByText("Answer 3000").waitFor();
+  const took = Date.now() - started;
+  assert.ok(took < 2_000, `opened in ${took} ms`);
+  assert.ok(await nodes(page) <= 1_500, `${await nodes(page)} elements`);
+  const held = () => page.evaluate(() => document.querySelector("l-stream").log.order.length);
+  for (let last = 50; last <= 300; last = await held()) {
+    await page.locator("#stream").evaluate((stream) => { stream.dispatchEvent(new WheelEvent("wheel", { deltaY: -100 })); stream.scrollTop = 0; });
+    // Put above: what was at the upper edge is now further down.
+    await until(async () => (await held()) > last && (await page.locator("#stream").evaluate((stream) => stream.scrollTop)) > 100, "an older page came");
+    await frames(page, 2);
+    assert.ok(await nodes(page) <= 1_500, `${await nodes(page)} elements`);
+  }
+  await it.close();
+});
+
+test("10,000 chunks: the text is whole, painted at most ten times a second, and the main thread stays free", async () => {
+  const world = lookWorld();
+  world.asks = [];
+  world.chats.unshift(chatOf("fast", { title: "Fast", running: true, turn: 2 }));
+  const it = await open(world, "/c/fast");
+  const { page, hub } = it;
+  await page.evaluate(() => {
+    window.seen = { paints: 0, long: [], keys: [] };
+    new PerformanceObserver((list) => { for (const entry of list.getEntries()) window.seen.long.push(Math.round(entry.duration)); }).observe({ type: "longtask" });
+    new MutationObserver(() => { window.seen.paints += 1; }).observe(document.querySelector("#stream"), { childList: true, subtree: true, characterData: true });
+  });
+  const start = Date.now();
+  const item = await hub.stream("fast", 10_000, 2_000);
+  const seconds = (Date.now() - start) / 1000;
+  const text = item.blocks.join("").replaceAll(/<\/?p>/g, "");
+  await until(() => page.evaluate((want) => document.querySelector("l-stream").log.items.get(1)?.blocks.join("").replaceAll(/<\/?p>/g, "") === want, text), "all text");
+  const { paints, long } = await page.evaluate(() => window.seen);
+  assert.ok(paints <= seconds * 10 + 5, `${paints} paints in ${seconds} s`);
+  // Other work shares this machine: what is bounded here is the sum, and that no task is of another order.
+  assert.ok(long.every((ms) => ms < 250) && long.length <= seconds * 2, `long tasks ${long}`);
+  await it.close();
+});
+
+test("a screen reader hears an answer once, asks once, and no tokens", async () => {
+  const world = lookWorld();
+  world.asks = [];
+  world.chats.unshift(chatOf("talk", { title: "Talk", turn: 2 }));
+  const it = await open(world, "/c/talk");
+  const { page, hub } = it;
+  await page.evaluate(() => {
+    window.said = { polite: [], firm: [] };
+    for (const kind of ["polite", "firm"]) {
+      const region = document.getElementById(`live-${kind}`);
+      new MutationObserver(() => window.said[kind].push(region.textContent)).observe(region, { childList: true, characterData: true, subtree: true });
+    }
+  });
+  hub.chat("talk", { running: true, progress: { phase: "writing", since: Date.now() } });
+  await hub.stream("talk", 2_000, 1_000);
+  hub.ask({ ...lookWorld().asks[1], ask: "s1", chat: "talk", state: "open", made: Date.now() });
+  await until(() => page.evaluate(() => window.said.firm.length === 1));
+  hub.settle("s1", "refuse");
+  hub.chat("talk", { running: false, progress: null });
+  await until(() => page.evaluate(() => window.said.polite.some((words) => words.startsWith("Answer finished."))));
+  const said = await page.evaluate(() => window.said);
+  assert.ok(said.polite.length <= 3, JSON.stringify(said.polite));
+  assert.match(said.firm[0], /^zephyr wants to run git push origin main/);
+  await it.close();
+});
+
+test("a card is folded but never cut: the last lines, more, and all", async () => {
+  const it = await open(lookWorld(), "/c/login");
+  const { page } = it;
+  const card = page.locator("details.step").filter({ hasText: "cargo test" }).last();
+  assert.equal(await page.locator("details.step[data-status=failed]").first().getAttribute("open"), "");
+  await card.locator("summary").click();
+  await card.getByText("last 3 of 164 lines").waitFor();
+  await card.getByRole("button", { name: "Show more" }).click();
+  await card.getByText("test number_0 ... ok").waitFor();
+  assert.doesNotMatch(await card.locator(".out").textContent(), /\u001b|\[32m/);
+  assert.equal(await card.getByRole("link", { name: "Download all" }).getAttribute("href"), "/api/v2/chats/login/output/c5");
+  assert.match(await card.locator(".facts").textContent(), /ran: mode Edit, boxed/);
+  await it.close();
+});
+
+test("Copy gives the source", async () => {
+  const it = await open(lookWorld(), "/c/login", { context: { permissions: ["clipboard-read", "clipboard-write"] } });
+  const { page } = it;
+  await page.locator(".block").getByRole("button", { name: "Copy" }).click();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "let age = clock.now() - self.started;");
+  await it.close();
+});
