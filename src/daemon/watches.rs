@@ -76,11 +76,7 @@ pub enum AllowError {
 }
 
 impl Watches {
-    pub(super) fn new(
-        judge: Arc<dyn Judge>,
-        store: Store,
-        live: Live,
-    ) -> Self {
+    pub(super) fn new(judge: Arc<dyn Judge>, store: Store, live: Live) -> Self {
         Self {
             judge,
             store,

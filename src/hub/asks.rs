@@ -34,11 +34,7 @@ const HERE: &str = ", on the page";
 const BODY: usize = 512 * 1024;
 
 /// A question came as a request. Answers its session.
-pub(super) async fn heard(
-    shared: &Shared,
-    link: &Link,
-    params: &Value,
-) -> Result<String, String> {
+pub(super) async fn heard(shared: &Shared, link: &Link, params: &Value) -> Result<String, String> {
     let session = params
         .get("sessionId")
         .and_then(Value::as_str)

@@ -204,8 +204,16 @@ pub(crate) async fn ask(shared: &Shared, a: &Ask) -> Result<Value, StoreError> {
     });
     if let Some(map) = value.as_object_mut() {
         let more = [
-            "covers", "widest", "scheduled", "job", "subagent", "header", "text", "options",
-            "multiple", "custom",
+            "covers",
+            "widest",
+            "scheduled",
+            "job",
+            "subagent",
+            "header",
+            "text",
+            "options",
+            "multiple",
+            "custom",
         ];
         for key in more {
             put(map, key, a.body.get(key).filter(|v| !v.is_null()).cloned());

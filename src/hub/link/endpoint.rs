@@ -85,7 +85,9 @@ async fn admit(
     }
     let take = text(headers, ws::HEADER_TAKE) == "1";
     let why = place(shared, &device, &boot, take).await?;
-    let link = shared.links.take(&device, &account, &boot, address.clone(), why);
+    let link = shared
+        .links
+        .take(&device, &account, &boot, address.clone(), why);
     if why == "taken" {
         told_taken(shared, &account, &device, &address).await;
     }
@@ -127,7 +129,10 @@ fn protocol(shared: &Shared, headers: &HeaderMap) -> Result<(), Refusal> {
         Some(n) => format!(
             "This instance speaks link protocol {PROTOCOL} and this computer {n}: update lembas on this computer."
         ),
-        None => format!("This is a link of protocol {PROTOCOL}: dial it with {}.", ws::SUBPROTOCOL),
+        None => format!(
+            "This is a link of protocol {PROTOCOL}: dial it with {}.",
+            ws::SUBPROTOCOL
+        ),
     };
     let more = json!({ "protocol": PROTOCOL });
     Err(refuse(shared, StatusCode::UPGRADE_REQUIRED, &text, more))
@@ -152,7 +157,12 @@ async fn token(shared: &Shared, headers: &HeaderMap) -> Result<(String, String, 
             scopes,
             old,
         } if scopes.iter().any(|s| s == "link") => Ok((device, account, old)),
-        TokenUse::Good { .. } => Err(invalid(shared, "scope", "This token is not for linking.", None)),
+        TokenUse::Good { .. } => Err(invalid(
+            shared,
+            "scope",
+            "This token is not for linking.",
+            None,
+        )),
         TokenUse::Refused {
             reason,
             text,
@@ -265,7 +275,9 @@ impl ws::Message for Message {
     fn ended(error: Self::Error) -> Result<Option<Incoming>, String> {
         let text = {
             let error: &dyn std::error::Error = &error;
-            error.source().map_or_else(|| error.to_string(), ToString::to_string)
+            error
+                .source()
+                .map_or_else(|| error.to_string(), ToString::to_string)
         };
         let is = |part: &str| text.to_lowercase().contains(part);
         if is("too long") || is("too large") {
