@@ -30,7 +30,7 @@ pub use capabilities::{Capability, PROTOCOL, protocol};
 pub use error::{BUSY, GONE, MONITOR, REFUSED, Refusal, SCHEDULED};
 pub use keys::{Again, Did, KEPT, KeyStore, Keys, MemoryKeys, Scope as KeyScope, Taken};
 pub use limits::{Limits, Local, Lowered, RemoteWork, Schedule, existing};
-pub use port::{Journal, OneSession, Sessions};
+pub use port::{Journal, OneSession, Page, Sessions};
 
 use crate::permission::Origin;
 use crate::rpc::{Peer, Service};

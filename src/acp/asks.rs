@@ -117,10 +117,11 @@ pub(crate) async fn run(connection: Arc<Connection>) {
 /// Says one ask and takes the answer to the request. Dropped when the ask is settled elsewhere:
 /// that takes the request back.
 async fn say(connection: Arc<Connection>, ask: OpenAsk, mark: watch::Sender<bool>) {
-    connection
-        .streams
-        .passed(&ask.session, ask.seq, BEHIND)
-        .await;
+    // An instance knows asks by their ids; to others the call comes first.
+    if !connection.client().follows() {
+        let streams = &connection.streams;
+        streams.passed(&ask.session, ask.seq, BEHIND).await;
+    }
     let sessions = &connection.device.sessions;
     let Ok(session) = sessions.get(&ask.session, &connection.origin).await else {
         return;

@@ -259,25 +259,31 @@ impl Connection {
             .await
     }
 
-    /// A session of the asker's; a scheduled one only while scheduled work is taken.
+    /// A session of the asker's.
     pub(crate) async fn session(&self, id: &SessionId) -> Result<Arc<dyn OneSession>, RpcError> {
         let session = self.device.sessions.get(id, &self.origin).await;
-        let session = session.map_err(|error| error::session(&error))?;
-        if session.scheduled().is_some() {
-            self.limits.scheduled()?;
-        }
-        Ok(session)
+        session.map_err(|error| error::session(&error))
     }
 
-    /// [`Connection::session`], when work may go on in its folder now.
+    /// [`Connection::session`], when work may go on in it now: a scheduled one only while
+    /// scheduled work is taken, and any only in a folder that is shared.
     pub(crate) async fn workable(
         &self,
         id: &SessionId,
     ) -> Result<(Arc<dyn OneSession>, Summary), RpcError> {
         let session = self.session(id).await?;
+        self.may_run(&*session)?;
         let summary = session.summary().await;
         self.folder(summary.cwd.clone()).await?;
         Ok((session, summary))
+    }
+
+    /// Whether a scheduled session may be worked with (Z1).
+    pub(crate) fn may_run(&self, session: &dyn OneSession) -> Result<(), RpcError> {
+        if session.scheduled().is_some() {
+            self.limits.scheduled()?;
+        }
+        Ok(())
     }
 
     /// Judges a folder, where looking at the disk may take its time.

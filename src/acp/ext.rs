@@ -135,7 +135,7 @@ async fn follow(asked: Asked, params: Value) -> Result<Value, RpcError> {
             peer.close(1012, "limits");
         });
         return Err(RpcError::invalid_params(text)
-            .with_data(json!({ "reason": "params", "text": text, "epoch": epoch })));
+            .with_data(json!({ "reason": "epoch", "text": text, "epoch": epoch })));
     }
     let from = Position { seq, at };
     let view = connection.view(id.clone(), from);

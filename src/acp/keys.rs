@@ -99,12 +99,14 @@ pub enum Again {
 /// Held while the work of a key runs.
 type Gate = tokio::sync::Mutex<()>;
 
+type Gates = HashMap<(Scope, String), Weak<Gate>>;
+
 /// The keys of this computer. Cheap to clone.
 #[derive(Clone)]
 pub struct Keys {
     store: Arc<dyn KeyStore>,
     /// Keys in use now: a second asker waits for the first one's outcome. Gone with their users.
-    busy: Arc<Mutex<HashMap<(Scope, String), Weak<Gate>>>>,
+    busy: Arc<Mutex<Gates>>,
     tasks: Tasks,
 }
 
@@ -135,13 +137,7 @@ impl Keys {
         again: Again,
         work: BoxFuture<'static, Did>,
     ) -> Result<Value, RpcError> {
-        let printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-        // A scheduled run's key has our own mark before it.
-        let length = key.strip_prefix("run:").unwrap_or(&key).len();
-        if !(1..=MAX_KEY).contains(&length) || !printable {
-            let text = format!("a key has 1 to {MAX_KEY} printable ASCII characters");
-            return Err(bad("params", text));
-        }
+        check(&key)?;
         let params = digest(params);
         let keys = self.clone();
         let task = self.tasks.spawn("keyed work", async move {
@@ -199,6 +195,18 @@ impl Keys {
             gate
         })
     }
+}
+
+/// Whether a key has the form of one (N1).
+pub(crate) fn check(key: &str) -> Result<(), RpcError> {
+    let printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    // A scheduled run's key has our own mark before it.
+    let length = key.strip_prefix("run:").unwrap_or(key).len();
+    if (1..=MAX_KEY).contains(&length) && printable {
+        return Ok(());
+    }
+    let text = format!("a key has 1 to {MAX_KEY} printable ASCII characters");
+    Err(bad("params", text))
 }
 
 /// Of params as they mean, whatever the order of their fields.

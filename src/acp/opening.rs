@@ -333,7 +333,10 @@ pub(crate) async fn change(
                 .session(&SessionId::new(request.session_id.0.as_ref()))
                 .await?;
             session.close().await.map_err(failed)?;
-            connection.closed(&session.id());
+            // How it ended is heard before the answer.
+            let (id, head) = (session.id(), session.summary().await.head);
+            connection.streams.passed(&id, head, BEHIND).await;
+            connection.closed(&id);
             Ok(json!({}))
         }
         "session/delete" => {
@@ -368,6 +371,7 @@ async fn set_mode(
     asked: &str,
 ) -> Result<(Mode, bool), RpcError> {
     let session = connection.session(id).await?;
+    connection.may_run(&*session)?;
     let asked = inbound::mode(asked)?;
     if asked == Mode::Plan && session.scheduled().is_some() {
         let text = Spec::embedded().numbers.scheduled.texts.raw("plan");

@@ -191,7 +191,13 @@ impl View {
     }
 
     fn params(&self, update: Value, meta: Map<String, Value>) -> Value {
-        json!({ "sessionId": self.session, "update": update, "_meta": { "lembas": meta } })
+        // Put together by hand: this is done for every piece of text, and `json!` would copy it.
+        let ours = object([("lembas", Value::Object(meta))]);
+        object([
+            ("sessionId", self.session.as_str().into()),
+            ("update", update),
+            ("_meta", ours),
+        ])
     }
 
     /// An event of ours. `when` is its turn and time; a phase is no item and has neither.
@@ -203,9 +209,12 @@ impl View {
         mut data: Value,
     ) -> Frame {
         size::shrink(&mut data, &["command", "segment"]);
-        let mut params = json!({
-            "sessionId": self.session, "seq": place.seq, "type": name, "data": data,
-        });
+        let mut params = object([
+            ("sessionId", self.session.as_str().into()),
+            ("seq", place.seq.0.into()),
+            ("type", name.into()),
+            ("data", data),
+        ]);
         if let (Some(params), Some((turn, time))) = (params.as_object_mut(), when) {
             params.insert("turn".to_owned(), turn.into());
             params.insert("time".to_owned(), time.into());
@@ -249,6 +258,15 @@ fn chunk(kind: &str, text: &str, place: Position) -> Value {
         "messageId": place.seq.0.to_string(),
         "content": { "type": "text", "text": text },
     })
+}
+
+fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::Object(
+        fields
+            .map(|(key, value)| (key.to_owned(), value))
+            .into_iter()
+            .collect(),
+    )
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 use super::connection::{Connection, subject};
 use super::error;
 use super::inbound::{self, PromptMeta};
+use super::keys;
 use super::port::OneSession;
 use crate::ids::{SessionId, random_hex};
 use crate::permission::Origin;
@@ -105,10 +106,7 @@ pub(crate) fn cancel(connection: &Arc<Connection>, params: &Value) {
     // A turn of an earlier connection: its prompt has no answer here.
     let there = Arc::clone(connection);
     connection.tasks.spawn("cancel", async move {
-        let session = match there.limits.work() {
-            Ok(()) => there.session(&id).await.ok(),
-            Err(_) => None,
-        };
+        let session = there.session(&id).await.ok();
         let turn = match &session {
             Some(session) => Some(session.summary().await)
                 .filter(|s| s.running)
@@ -146,6 +144,7 @@ async fn run(place: Place, params: Value) -> Result<Value, RpcError> {
     let request: v1::PromptRequest = inbound::params(params)?;
     let meta: PromptMeta = inbound::ours(request.meta.as_ref())?;
     meta.agents.map(inbound::Agents::check).transpose()?;
+    meta.key.as_deref().map(keys::check).transpose()?;
     let parts = inbound::parts(request.prompt)?;
     let (session, _) = connection.workable(&place.session).await?;
     let scheduled = session.scheduled();

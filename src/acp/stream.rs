@@ -142,6 +142,10 @@ impl Streams {
             .get(session)
             .map(|p| (p.sent.clone(), p.stop.clone()));
         let Some((mut sent, stop)) = pump else { return };
+        if !*self.open.borrow() {
+            // Nothing moves yet: what waits here may be what the streams wait for.
+            return;
+        }
         let moving = async {
             while sent.borrow_and_update().seq < seq {
                 match clock::timeout(patience, sent.changed()).await {

@@ -33,8 +33,8 @@ const HERE: &str = ", on the page";
 /// A question longer than this is not one.
 const BODY: usize = 512 * 1024;
 
-/// A question came as a request.
-pub(super) async fn heard(shared: &Shared, link: &Link, params: &Value) -> Result<(), String> {
+/// A question came as a request. Answers its session.
+pub(super) async fn heard(shared: &Shared, link: &Link, params: &Value) -> Result<String, String> {
     let session = params
         .get("sessionId")
         .and_then(Value::as_str)
@@ -105,7 +105,7 @@ pub(super) async fn heard(shared: &Shared, link: &Link, params: &Value) -> Resul
         tell(shared, &kept).await;
     }
     tell_chat(shared, &chat.id).await;
-    Ok(())
+    Ok(session.to_owned())
 }
 
 /// A question came as an item of a transcript.
@@ -173,7 +173,7 @@ pub(super) async fn settled(shared: &Shared, data: &Value, time: i64) -> Result<
     let ending = Ending {
         how,
         scope: text("scope"),
-        by: text("by").map(|by| by.trim_end_matches(HERE).to_owned()),
+        by: text("by").map(|by| who(&by)),
         note: text("note"),
         at: if time > 0 { time } else { now_ms() },
     };
@@ -181,6 +181,11 @@ pub(super) async fn settled(shared: &Shared, data: &Value, time: i64) -> Result<
         tell(shared, &ask).await;
     }
     Ok(())
+}
+
+/// Who settled it: of someone on this page the name alone, whatever the device put behind it.
+fn who(by: &str) -> String {
+    by.split_once(HERE).map_or(by, |(name, _)| name).to_owned()
 }
 
 /// How far an answer on its way is.
@@ -210,7 +215,7 @@ pub(super) async fn taken(shared: &Shared, work: &Work, at: i64) -> Result<(), S
     let ending = Ending {
         how: how.to_owned(),
         scope: text("scope"),
-        by: text("by").map(|by| by.trim_end_matches(HERE).to_owned()),
+        by: text("by").map(|by| who(&by)),
         note: text("note"),
         at,
     };
@@ -223,7 +228,7 @@ pub(super) async fn gone(shared: &Shared, work: &Work, data: &Value) -> Result<(
     let ending = Ending {
         how: text("how").unwrap_or_else(|| "gone".to_owned()),
         scope: None,
-        by: text("by").map(|by| by.trim_end_matches(HERE).to_owned()),
+        by: text("by").map(|by| who(&by)),
         note: None,
         at: data
             .get("at")
@@ -326,6 +331,8 @@ pub(super) struct Answer {
     outcome: String,
     scope: Option<String>,
     note: Option<String>,
+    /// Of a question with choices: the ids that were chosen.
+    selected: Option<Vec<String>>,
 }
 
 /// An ask of the account.
@@ -369,6 +376,9 @@ pub(super) async fn answer(
             }
         }
     }
+    if let (Some(selected), Some(map)) = (&body.selected, said.as_object_mut()) {
+        map.insert("selected".to_owned(), selected.clone().into());
+    }
     let kept = shared
         .store
         .answer_ask(ask.ask.clone(), body.outcome, scope, body.note, said)
@@ -409,11 +419,9 @@ fn check(ask: &Ask, body: &Answer) -> ApiResult<()> {
                 .next("Allow once, or answer on the computer itself: lembas asks"),
         );
     }
-    let empty = ask
-        .body
-        .get("command")
-        .and_then(Value::as_str)
-        .is_none_or(|c| c.trim().is_empty());
+    let text = |key: &str| ask.body.get(key).and_then(Value::as_str);
+    let shown = text("command").or_else(|| text("text"));
+    let empty = shown.is_none_or(|c| c.trim().is_empty());
     if body.outcome == "allow" && empty {
         return Err(ApiError::bad("There is nothing readable to allow here."));
     }

@@ -58,7 +58,7 @@ pub(super) fn refused(device: &Device, error: CallError) -> ApiError {
                 .with("reason", reason.clone())
                 .with("number", error.code);
             match (reason.as_str(), path) {
-                ("roots", Some(path)) => answer
+                ("outside" | "roots", Some(path)) => answer
                     .next(format!("lembas roots add {path}"))
                     .with("path", path),
                 (_, Some(path)) => answer.with("path", path),
@@ -220,7 +220,7 @@ pub(super) async fn retry(
             json!({ "state": "online", "text": format!("{name} answers.") }),
         ));
     }
-    peer.close(crate::link::ws::code::RESTART, "no answer");
+    peer.close(crate::link::ws::code::RESTART, "restart");
     let text = format!("{name} did not answer: its link was closed so that it dials anew.");
     Ok(Json(json!({ "state": "dialling", "text": text })))
 }

@@ -430,6 +430,22 @@ pub(super) async fn list(shared: &Shared, account: &str) -> Result<Vec<Value>, S
     Ok(list)
 }
 
+/// Removes a model of an account. False when there is none of that id.
+pub(super) async fn take_away(
+    shared: &Shared,
+    account: &str,
+    id: &str,
+) -> Result<bool, StoreError> {
+    let gone = shared
+        .store
+        .delete_model(account.to_owned(), id.to_owned())
+        .await?;
+    if gone {
+        tell(shared, account).await;
+    }
+    Ok(gone)
+}
+
 async fn tell(shared: &Shared, account: &str) {
     if let Ok(models) = list(shared, account).await {
         shared.events.emit(
@@ -503,14 +519,9 @@ pub(super) async fn remove(
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
 ) -> ApiResult<Json<Value>> {
-    if !shared
-        .store
-        .delete_model(signed.account.clone(), id)
-        .await?
-    {
+    if !take_away(&shared, &signed.account, &id).await? {
         return Err(ApiError::missing("model"));
     }
-    tell(&shared, &signed.account).await;
     Ok(Json(json!({ "ok": true })))
 }
 

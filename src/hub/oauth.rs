@@ -175,7 +175,7 @@ async fn token(State(shared): State<Arc<Shared>>, Form(form): Form<Fields>) -> R
     };
     let token = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random_bytes(32));
     let account = match shared.store.account(device.account.clone()).await {
-        Ok(account) => account.map(|a| a.name).unwrap_or_default(),
+        Ok(account) => account.map(|a| json!({ "id": a.id, "name": a.name })),
         Err(error) => return super::error::ApiError::from(error).into_response(),
     };
     let id = device.id.clone();
@@ -195,7 +195,6 @@ async fn token(State(shared): State<Arc<Shared>>, Form(form): Form<Fields>) -> R
         "access_token": token,
         "token_type": "Bearer",
         "scope": scopes.join(" "),
-        "device": id,
         "device_id": id,
         "account": account,
         "instance": shared.facts.instance,

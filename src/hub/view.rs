@@ -203,7 +203,19 @@ pub(crate) async fn ask(shared: &Shared, a: &Ask) -> Result<Value, StoreError> {
         "state": a.state, "late": a.late, "words": words(a, name),
     });
     if let Some(map) = value.as_object_mut() {
-        for key in ["covers", "widest", "scheduled", "job", "subagent"] {
+        let more = [
+            "covers",
+            "widest",
+            "scheduled",
+            "job",
+            "subagent",
+            "header",
+            "text",
+            "options",
+            "multiple",
+            "custom",
+        ];
+        for key in more {
             put(map, key, a.body.get(key).filter(|v| !v.is_null()).cloned());
         }
         if let Some(diff) = text("diff") {

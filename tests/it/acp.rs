@@ -1,7 +1,7 @@
 //! The wire, device side: a client on one end of a link in memory, played sessions on the other.
 
 mod asks;
-mod client;
+pub(crate) mod client;
 mod fake;
 mod handshake;
 mod limits;

@@ -74,11 +74,12 @@ pub(super) async fn answer(asked: Asked, params: Value) -> Result<Value, RpcErro
         .await
 }
 
-/// A name as one line without anything that could pass for something else.
+/// A name as one line. Over the link nobody is at this computer, whatever they call themselves.
 fn plain(name: &str) -> Option<String> {
     let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
     let name = name.trim();
-    (!name.is_empty()).then(|| name.to_owned())
+    let poses = name.to_lowercase().contains("this computer");
+    (!name.is_empty() && !poses).then(|| name.to_owned())
 }
 
 /// The session of a question: of one that is open, or that was said on this connection.

@@ -60,10 +60,11 @@ pub(super) fn update(params: &Value) -> Option<Fact> {
             ("call", Content::Whole(data))
         }
         "tool_call_update" => call_update(update, meta, at)?,
-        "plan" => (
-            "plan",
-            Content::Whole(json!({ "entries": update.get("entries") })),
-        ),
+        "plan" => {
+            let more = meta.get("more").cloned().unwrap_or(Value::Bool(false));
+            let data = json!({ "entries": update.get("entries"), "more": more });
+            ("plan", Content::Whole(data))
+        }
         "current_mode_update" => (
             "mode",
             Content::Whole(json!({ "mode": update.get("currentModeId"), "by": meta.get("by") })),
@@ -151,13 +152,9 @@ pub(super) fn event(params: &Value) -> Option<Fact> {
         _ => return None,
     };
     let call = data.get("call").and_then(Value::as_str).map(str::to_owned);
-    let turn = data.get("turn").and_then(Value::as_u64);
-    let time = data.get("time").and_then(Value::as_i64);
-    let data = if kind == "plan" {
-        json!({ "plan": data })
-    } else {
-        data
-    };
+    let said = |key: &str| params.get(key).or_else(|| data.get(key));
+    let turn = said("turn").and_then(Value::as_u64);
+    let time = said("time").and_then(Value::as_i64);
     Some(Fact {
         session,
         what: What::Item(Put {

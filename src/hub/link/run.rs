@@ -125,7 +125,12 @@ async fn handshake(shared: &Shared, link: &Link, peer: &Peer) -> Result<Ready, S
                 Some(rpc) => rpc.message.clone(),
                 None => "initialize".to_owned(),
             };
-            peer.close(ws::code::INITIALIZE, short(&reason));
+            tracing::info!(
+                device = link.inner.device,
+                reason,
+                "initialize was not answered well"
+            );
+            peer.close(ws::code::INITIALIZE, "initialize");
             return Err(error.to_string());
         }
     };
@@ -139,7 +144,7 @@ async fn handshake(shared: &Shared, link: &Link, peer: &Peer) -> Result<Ready, S
     }
     let text = |path: &str| meta.pointer(path).and_then(Value::as_str).map(clean);
     if text("/device/id").is_some_and(|id| id != link.inner.device) {
-        peer.close(ws::code::REFUSED, "device");
+        peer.close(ws::code::INITIALIZE, "initialize");
         return Err("it is another device than its token's".to_owned());
     }
     let epoch = text("/epoch").unwrap_or_default();
@@ -174,14 +179,6 @@ async fn handshake(shared: &Shared, link: &Link, peer: &Peer) -> Result<Ready, S
 /// A word of the device as it may be shown: bounded, one line.
 fn clean(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(128).collect()
-}
-
-/// As much as a close frame carries.
-fn short(reason: &str) -> &str {
-    let end = (0..=100).rev().find(|n| reason.is_char_boundary(*n));
-    reason
-        .get(..end.unwrap_or(0).min(reason.len()))
-        .unwrap_or("initialize")
 }
 
 /// The device counts anew: what it numbered before stays readable and closed.

@@ -149,7 +149,7 @@ impl One {
 
     async fn steer(&self, work: Work, chat: Chat) -> Result<(), StoreError> {
         let params = json!({
-            "sessionId": chat.session, "key": work.key, "when": "next step",
+            "sessionId": chat.session, "key": work.key, "when": "next_step",
             "content": parts(&work.params),
         });
         let answer = self

@@ -187,13 +187,16 @@ fn plan(root: &Row, plans: &[Row]) -> Option<Value> {
     if first.seq != root.seq {
         return None;
     }
-    let plan = last
-        .data
-        .get("plan")
-        .cloned()
-        .unwrap_or_else(|| last.data.clone());
+    let entries = last.data.get("entries");
+    let mut plan = json!({});
+    if let Some(structure @ Value::Object(_)) = last.data.get("plan") {
+        plan = structure.clone();
+    }
+    if let (Some(map), Some(entries)) = (plan.as_object_mut(), entries) {
+        map.insert("entries".to_owned(), entries.clone());
+    }
     let mut html = String::new();
-    let entries = last.data.get("entries").and_then(Value::as_array);
+    let entries = entries.and_then(Value::as_array);
     for entry in entries.into_iter().flatten() {
         let text = entry
             .get("content")

@@ -127,6 +127,8 @@ async fn wrong_params_are_an_error_and_the_link_lives() {
         ("session/prompt", json!({ "sessionId": id })),
         ("session/prompt", json!({ "sessionId": id, "prompt": "hi" })),
         ("session/prompt", json!({ "sessionId": id, "prompt": [] })),
+        ("session/prompt", prompt(&id, "hi", "")),
+        ("session/prompt", prompt(&id, "hi", &"k".repeat(129))),
         (
             "session/prompt",
             json!({ "sessionId": id, "prompt": [{ "type": "hologram" }] }),

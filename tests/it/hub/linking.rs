@@ -155,17 +155,35 @@ async fn the_computer_itself_can_end_its_token() {
 }
 
 #[tokio::test]
-async fn a_device_that_does_not_say_hello_is_not_linked() {
+async fn a_device_that_says_the_wrong_hello_is_not_linked() {
     let rig = Rig::signed().await;
     let (id, token) = rig.pair(ID, "zephyr").await;
-    let mut device = Dial::new(&id, &token).go(&rig).await.ok().unwrap();
-    // Another device's name in the handshake.
-    device.can("initialize", Ok(super::device::hello("someone-else", "e1")));
-    let reason = device.closed().await;
-    // Either it was quick enough to answer with its own name, or it is refused.
-    assert!(
-        reason.code() == Some(4004) || rig.get("/devices").await["devices"][0]["state"] == "online"
-    );
+    for (hello, code) in [
+        (super::device::hello("someone-else", "e1"), 4002),
+        (
+            json!({ "protocolVersion": 1, "agentCapabilities": { "_meta": { "lembas": { "protocol": 2 } } } }),
+            4004,
+        ),
+        (json!({ "protocolVersion": 1 }), 4004),
+    ] {
+        let mut device = Dial {
+            own: "initialize",
+            ..Dial::new(&id, &token)
+        }
+        .go(&rig)
+        .await
+        .ok()
+        .unwrap();
+        let asked = device.next("initialize").await;
+        let ours = &asked.params["clientCapabilities"]["_meta"]["lembas"];
+        assert_eq!(
+            (&ours["protocol"], ours["instance"].as_str()),
+            (&json!(3), Some(rig.hub.instance()))
+        );
+        asked.answer.send(Ok(hello)).unwrap();
+        assert_eq!(device.closed().await.code(), Some(code));
+        assert_eq!(rig.get("/devices").await["devices"][0]["state"], "never");
+    }
 }
 
 #[tokio::test]

@@ -71,7 +71,7 @@ async fn a_computer_is_paired_after_a_yes_and_only_once() {
     rig.post("/link/approve", json!({ "code": code })).await;
     let (status, token) = rig.poll(&grant).await;
     assert_eq!(
-        (status, &token["device"]),
+        (status, &token["device_id"]),
         (200, &json!("0123456789abcdef")),
         "{token}"
     );

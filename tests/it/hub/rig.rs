@@ -123,7 +123,7 @@ impl Rig {
         let (status, token) = self.poll(&grant).await;
         assert_eq!(status, 200, "{token}");
         (
-            token["device"].as_str().unwrap().to_owned(),
+            token["device_id"].as_str().unwrap().to_owned(),
             token["access_token"].as_str().unwrap().to_owned(),
         )
     }
