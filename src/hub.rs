@@ -8,6 +8,7 @@ mod api;
 mod asks;
 mod auth;
 mod chats;
+pub mod console;
 mod devices;
 mod error;
 mod events;

@@ -60,6 +60,11 @@ impl ApiError {
         self
     }
 
+    /// What a person reads.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);
         self

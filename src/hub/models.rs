@@ -410,7 +410,7 @@ pub(super) async fn list(shared: &Shared, account: &str) -> Result<Vec<Value>, S
     Ok(list)
 }
 
-async fn tell(shared: &Shared, account: &str) {
+pub(super) async fn tell(shared: &Shared, account: &str) {
     if let Ok(models) = list(shared, account).await {
         shared.events.emit(
             Audience::Account(account.to_owned()),
