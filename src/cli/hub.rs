@@ -2,7 +2,7 @@
 
 mod table;
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -227,7 +227,7 @@ impl server::Streams for NoStreams {
 }
 
 /// Asks the hub that runs: one of its own, or the one of `lembas up`. Where none runs, one is
-/// started for this question alone, without a page.
+/// started for this question alone; what brings a link to the page needs one that stays.
 fn ask_hub(paths: &Paths, method: &'static str, params: &Value) -> Result<Value, Failure> {
     ask::runtime()?.block_on(async {
         for socket in [paths.hub_socket(), paths.socket()] {
@@ -241,7 +241,7 @@ fn ask_hub(paths: &Paths, method: &'static str, params: &Value) -> Result<Value,
                 Err(error) => return Err(ask::failure(error)),
             }
         }
-        if method == table::LINK {
+        if matches!(method, table::LINK | table::ADD_USER) {
             return Err(Failure::new(
                 Exit::Unavailable,
                 "not_running",
@@ -413,41 +413,21 @@ fn user(out: Out, paths: &Paths, action: HubUser) -> Ending {
             }
         }
         HubUser::Add { name } => {
-            let password = password(out, &name)?;
-            ask_hub(
-                paths,
-                table::ADD_USER,
-                &json!({ "name": name, "password": password }),
-            )?;
+            let params = json!({ "name": name });
+            let link: table::Link = read(ask_hub(paths, table::ADD_USER, &params)?)?;
             if out.json {
-                out.object(&json!({ "ok": true, "state": "added", "name": name }));
+                out.object(&json!({
+                    "ok": true, "state": "added", "name": name, "url": link.url,
+                    "token": link.token, "token_expires": super::up::time(link.expires),
+                }));
             } else {
-                out.verb("Added", name);
+                out.step(
+                    "Added",
+                    format!("{name}, who signs in with this and sets a password"),
+                );
+                out.line(format!("Open  {}      (once, within 10 minutes)", link.url));
             }
         }
     }
     Ok(Exit::Well)
-}
-
-/// A password, typed twice without being shown, or one line of stdin.
-fn password(out: Out, name: &str) -> Result<String, Failure> {
-    let again = || format!("lembas hub user add {}", quoted(name));
-    let failed = |error: std::io::Error| Failure::from(anyhow::Error::from(error));
-    if !std::io::stdin().is_terminal() {
-        let mut line = String::new();
-        std::io::stdin().read_line(&mut line).map_err(failed)?;
-        return Ok(line.trim_end_matches(['\r', '\n']).to_owned());
-    }
-    let first = super::terminal::hidden(out, &format!("Password for {name}: ")).map_err(failed)?;
-    let second = super::terminal::hidden(out, "Once more: ").map_err(failed)?;
-    if first == second {
-        Ok(first)
-    } else {
-        Err(Failure::new(
-            Exit::Usage,
-            "usage",
-            "the two passwords are not the same",
-            again(),
-        ))
-    }
 }

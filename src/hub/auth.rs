@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
 use argon2::Argon2;
+use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequestParts, Path, State};
@@ -181,7 +181,10 @@ pub(super) async fn sign_in(
     let Json(body) = body?;
     let address = remote.words();
     too_often(&shared, What::SignIn, &address)?;
-    let account = shared.store.account_named(body.name.trim().to_owned()).await?;
+    let account = shared
+        .store
+        .account_named(body.name.trim().to_owned())
+        .await?;
     let stored = account.as_ref().and_then(|a| a.password.clone());
     let good = verify(body.password.clone(), stored).await;
     let Some(account) = account.filter(|_| good) else {
@@ -236,8 +239,15 @@ pub(super) async fn set_up(
             .next("lembas up    prints a new one; on a server: lembas hub link")
         })?;
     let hash = hash(body.password).await?;
-    if !shared.store.set_account(account.clone(), name, hash).await? {
-        return Err(ApiError::conflict("name_taken", "Somebody has that name here."));
+    if !shared
+        .store
+        .set_account(account.clone(), name, hash)
+        .await?
+    {
+        return Err(ApiError::conflict(
+            "name_taken",
+            "Somebody has that name here.",
+        ));
     }
     let cookie = start(&shared, account, &headers, &address).await?;
     Ok(with_cookie(Json(json!({ "ok": true })), cookie))
@@ -281,7 +291,10 @@ pub(super) async fn password(
     };
     let hash = hash(body.new).await?;
     if !shared.store.set_account(account.id, name, hash).await? {
-        return Err(ApiError::conflict("name_taken", "Somebody has that name here."));
+        return Err(ApiError::conflict(
+            "name_taken",
+            "Somebody has that name here.",
+        ));
     }
     end(&shared, &signed, None, "the password was changed").await?;
     Ok(Json(json!({ "ok": true })))
@@ -416,7 +429,7 @@ pub(super) fn too_often(shared: &Shared, what: What, who: &str) -> ApiResult<()>
     })
 }
 
-pub(super) fn good_name(name: &str) -> ApiResult<String> {
+fn good_name(name: &str) -> ApiResult<String> {
     let name = name.trim();
     if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
         return Err(ApiError::bad("A name has 1 to 64 characters."));
@@ -424,7 +437,7 @@ pub(super) fn good_name(name: &str) -> ApiResult<String> {
     Ok(name.to_owned())
 }
 
-pub(super) fn good_password(password: &str) -> ApiResult<()> {
+fn good_password(password: &str) -> ApiResult<()> {
     if password.chars().count() < PASSWORD_MIN || password.len() > PASSWORD_MAX {
         return Err(ApiError::bad(format!(
             "A password has at least {PASSWORD_MIN} characters."
@@ -433,7 +446,7 @@ pub(super) fn good_password(password: &str) -> ApiResult<()> {
     Ok(())
 }
 
-pub(super) async fn hash(password: String) -> ApiResult<String> {
+async fn hash(password: String) -> ApiResult<String> {
     crate::rt::blocking(move || {
         let salt = SaltString::encode_b64(&random_bytes(16)).ok()?;
         Argon2::default()

@@ -286,6 +286,7 @@ fn a_hub_is_cared_for_while_it_runs_and_while_it_does_not() {
     let list = home.json("hub model list --json");
     assert_eq!(list["models"][0]["practice"], true, "{list}");
     assert_eq!(home.run("hub link").code, Some(69));
+    assert_eq!(home.run("hub user add ben").code, Some(69));
 
     let mut hub = home.start("hub --listen 127.0.0.1:0 --json");
     let said = hub.line();
@@ -294,14 +295,9 @@ fn a_hub_is_cared_for_while_it_runs_and_while_it_does_not() {
     let link = home.json("hub link --json");
     let url = link["url"].as_str().unwrap();
     assert!(url.starts_with(said["url"].as_str().unwrap()), "{url}");
-    let mut add = home
-        .command("hub user add ben")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    add.stdin.take().unwrap().write_all(b"long enough a word\n").unwrap();
-    assert!(add.wait().unwrap().success());
+    let ben = home.json("hub user add ben --json");
+    assert_ne!(ben["token"], link["token"]);
+    assert_eq!(home.run("hub user add ben").code, Some(1));
     assert_eq!(home.json("hub user list --json")["users"], json!(["you", "ben"]));
     let none = home.run("hub model remove nothing");
     assert_eq!(none.code, Some(1));
