@@ -124,6 +124,8 @@ pub(crate) struct Facts {
     pub(crate) addr: SocketAddr,
     /// The first account.
     pub(crate) owner: String,
+    /// A reverse proxy may stand before it: an address of its own was configured.
+    pub(crate) proxied: bool,
     /// Cookies are for TLS only.
     pub(crate) secure: bool,
     pub(crate) web: Option<PathBuf>,
@@ -157,15 +159,16 @@ pub async fn serve(
     let addr = listener.local_addr().map_err(HubError::Listener)?;
     let tls = config.tls.as_ref().map(tls::load).transpose()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let url = config
-        .url
-        .as_deref()
-        .map_or_else(|| format!("{scheme}://{addr}"), |u| u.trim_end_matches('/').to_owned());
+    let url = config.url.as_deref().map_or_else(
+        || format!("{scheme}://{addr}"),
+        |u| u.trim_end_matches('/').to_owned(),
+    );
     let store = HubStore::open(&config.data)?;
     let owner = store.owner().await?;
     let facts = Facts {
         name: config.name,
         instance: store.instance().await?,
+        proxied: config.url.is_some(),
         secure: url.starts_with("https://"),
         url,
         addr,
@@ -253,15 +256,25 @@ impl Hub {
     /// When no such code is open.
     pub async fn approve_own(&self, secret: &str) -> Result<(), ApproveError> {
         let owner = &self.shared.facts.owner;
-        let approved = self.shared.grants.approve(&pairing::plain_code(secret), owner);
-        if approved { Ok(()) } else { Err(ApproveError::Unknown) }
+        let approved = self
+            .shared
+            .grants
+            .approve(&pairing::plain_code(secret), owner);
+        if approved {
+            Ok(())
+        } else {
+            Err(ApproveError::Unknown)
+        }
     }
 
     /// Adds a model after one tiny request, or says which of the ways it can fail it did.
     ///
     /// # Errors
     /// See [`models::AddError`].
-    pub async fn add_model(&self, new: models::NewModel) -> Result<models::Tested, models::AddError> {
+    pub async fn add_model(
+        &self,
+        new: models::NewModel,
+    ) -> Result<models::Tested, models::AddError> {
         models::add(&self.shared, &self.shared.facts.owner, new).await
     }
 

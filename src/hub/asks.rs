@@ -34,11 +34,7 @@ const HERE: &str = ", on the page";
 const BODY: usize = 512 * 1024;
 
 /// A question came as a request. Answers its session.
-pub(super) async fn heard(
-    shared: &Shared,
-    link: &Link,
-    params: &Value,
-) -> Result<String, String> {
+pub(super) async fn heard(shared: &Shared, link: &Link, params: &Value) -> Result<String, String> {
     let session = params
         .get("sessionId")
         .and_then(Value::as_str)
@@ -76,7 +72,11 @@ pub(super) async fn heard(
         )
         .await
         .map_err(|e| e.to_string())?;
-    let number = |key: &str| meta.get(key).or_else(|| params.get(key)).and_then(Value::as_i64);
+    let number = |key: &str| {
+        meta.get(key)
+            .or_else(|| params.get(key))
+            .and_then(Value::as_i64)
+    };
     // Both times are the device's; what counts here is how far apart they are.
     let now = now_ms();
     let ago = match (number("now"), number("made")) {
@@ -143,7 +143,12 @@ pub(super) async fn stored(
         at: None,
         late: false,
     };
-    if let Some(kept) = shared.store.put_ask(ask).await?.filter(|a| a.state != "settled") {
+    if let Some(kept) = shared
+        .store
+        .put_ask(ask)
+        .await?
+        .filter(|a| a.state != "settled")
+    {
         tell(shared, &kept).await;
     }
     Ok(())
@@ -197,7 +202,12 @@ pub(super) async fn moved(
 
 /// The device has the answer.
 pub(super) async fn taken(shared: &Shared, work: &Work, at: i64) -> Result<(), StoreError> {
-    let text = |key: &str| work.params.get(key).and_then(Value::as_str).map(str::to_owned);
+    let text = |key: &str| {
+        work.params
+            .get(key)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
     let how = match text("outcome").as_deref() {
         Some("allow") => "allowed",
         _ => "refused",
@@ -220,7 +230,10 @@ pub(super) async fn gone(shared: &Shared, work: &Work, data: &Value) -> Result<(
         scope: None,
         by: text("by").map(|by| who(&by)),
         note: None,
-        at: data.get("at").and_then(Value::as_i64).unwrap_or_else(now_ms),
+        at: data
+            .get("at")
+            .and_then(Value::as_i64)
+            .unwrap_or_else(now_ms),
     };
     finish(shared, work, ending, true).await
 }
@@ -231,7 +244,10 @@ async fn finish(
     ending: Ending,
     late: bool,
 ) -> Result<(), StoreError> {
-    let ended = shared.store.settle_ask(work.key.clone(), ending, late).await?;
+    let ended = shared
+        .store
+        .settle_ask(work.key.clone(), ending, late)
+        .await?;
     shared.store.set_work(work.id, "done", None).await?;
     if let Some(ask) = ended {
         tell(shared, &ask).await;
@@ -242,7 +258,10 @@ async fn finish(
 
 /// The device does not take this answer from here; the question stays open, and says why.
 pub(super) async fn not_taken(shared: &Shared, work: &Work, why: &str) -> Result<(), StoreError> {
-    let open = shared.store.reopen_ask(work.key.clone(), why.to_owned()).await?;
+    let open = shared
+        .store
+        .reopen_ask(work.key.clone(), why.to_owned())
+        .await?;
     if let Some(ask) = open {
         tell(shared, &ask).await;
     }
@@ -261,6 +280,34 @@ pub(super) async fn undelivered(shared: &Shared, device: &str) {
     }
 }
 
+/// Nobody can answer any more: the chat is closed.
+pub(super) async fn over_with_chat(shared: &Shared, chat: &str) {
+    if let Ok(Some(found)) = shared.store.chat(chat.to_owned()).await {
+        over_with(shared, &found.device, |ask| ask.chat == chat).await;
+    }
+}
+
+/// Nobody can answer any more: access was taken back.
+pub(super) async fn over_with_device(shared: &Shared, device: &str) {
+    over_with(shared, device, |_| true).await;
+}
+
+async fn over_with(shared: &Shared, device: &str, which: impl Fn(&Ask) -> bool) {
+    let open = shared.store.asks_of_device(device.to_owned()).await;
+    for ask in open.unwrap_or_default().into_iter().filter(which) {
+        let ending = Ending {
+            how: "gone".to_owned(),
+            at: now_ms(),
+            ..Ending::default()
+        };
+        match shared.store.settle_ask(ask.ask, ending, false).await {
+            Ok(Some(ask)) => tell(shared, &ask).await,
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "an ask could not be ended"),
+        }
+    }
+}
+
 /// Tells the page of one ask.
 pub(super) async fn tell(shared: &Shared, ask: &Ask) {
     let device = shared.store.device(ask.device.clone()).await.ok().flatten();
@@ -268,7 +315,11 @@ pub(super) async fn tell(shared: &Shared, ask: &Ask) {
     match view::ask(shared, ask).await {
         Ok(shown) => shared.events.emit(
             Audience::Account(device.account),
-            Event::json("ask", Some(format!("ask:{}", ask.ask)), json!({ "ask": shown })),
+            Event::json(
+                "ask",
+                Some(format!("ask:{}", ask.ask)),
+                json!({ "ask": shown }),
+            ),
         ),
         Err(error) => tracing::warn!(%error, "an ask could not be told"),
     }
@@ -297,7 +348,9 @@ pub(super) async fn index(
     for ask in shared.store.settled_asks(signed.account, 20).await? {
         settled.push(view::ask(&shared, &ask).await?);
     }
-    Ok(Json(json!({ "asks": asks, "settled": settled, "now": now_ms() })))
+    Ok(Json(
+        json!({ "asks": asks, "settled": settled, "now": now_ms() }),
+    ))
 }
 
 #[derive(Deserialize)]
@@ -389,8 +442,10 @@ fn check(ask: &Ask, body: &Answer) -> ApiResult<()> {
     if let Some(scope) = body.scope.as_deref().filter(|_| body.outcome == "allow")
         && !counts(scope)
     {
-        return Err(ApiError::bad("This computer does not take that answer from here.")
-            .next("Allow once, or answer on the computer itself: lembas asks"));
+        return Err(
+            ApiError::bad("This computer does not take that answer from here.")
+                .next("Allow once, or answer on the computer itself: lembas asks"),
+        );
     }
     let text = |key: &str| ask.body.get(key).and_then(Value::as_str);
     let shown = text("command").or_else(|| text("text"));
@@ -399,7 +454,9 @@ fn check(ask: &Ask, body: &Answer) -> ApiResult<()> {
         return Err(ApiError::bad("There is nothing readable to allow here."));
     }
     if body.note.as_ref().is_some_and(|n| n.chars().count() > NOTE) {
-        return Err(ApiError::bad(format!("At most {NOTE} characters go along.")));
+        return Err(ApiError::bad(format!(
+            "At most {NOTE} characters go along."
+        )));
     }
     Ok(())
 }

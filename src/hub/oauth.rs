@@ -104,13 +104,17 @@ async fn authorize(
         );
     }
     let id = field(&form, &["device_id", "device"]);
-    let good = (8..=64).contains(&id.len())
-        && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let good =
+        (8..=64).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     let name = field(&form, &["device_name", "name"]);
     let device = NewDevice {
         id: if good { id } else { random_hex(16) },
         account: String::new(),
-        name: if name.is_empty() { "a computer".to_owned() } else { name },
+        name: if name.is_empty() {
+            "a computer".to_owned()
+        } else {
+            name
+        },
         os: field(&form, &["device_os", "os"]),
         arch: field(&form, &["device_arch", "arch"]),
         version: field(&form, &["device_version", "version"]),

@@ -39,7 +39,11 @@ pub(super) async fn upgrade(
                     .protocols([ws::SUBPROTOCOL])
                     .max_message_size(ws::MAX_FRAME + 1024 * 1024)
                     .max_frame_size(ws::MAX_FRAME + 1024 * 1024)
-                    .on_upgrade(move |socket| run::run(shared, link, socket, old_token)),
+                    .on_upgrade(move |socket| async move {
+                        let tasks = shared.tasks.clone();
+                        let run = run::run(shared, link, socket, old_token);
+                        let _panicked = tasks.spawn("link", run).await;
+                    }),
                 Err(rejection) => {
                     shared.links.leave(&link);
                     rejection.into_response()
@@ -63,15 +67,18 @@ async fn admit(
 ) -> Result<(Link, bool), Refusal> {
     let address = remote.words();
     if let Err(wait) = shared.gate.check(What::LinkDial, &address) {
-        let text = "This address dials too often.";
+        let text = "Too many dials from this address were refused.";
         let mut refusal = refuse(shared, StatusCode::TOO_MANY_REQUESTS, text, json!({}));
         let wait = HeaderValue::from(wait.as_secs().max(1));
         refusal.headers_mut().insert(header::RETRY_AFTER, wait);
         return Err(refusal);
     }
-    shared.gate.count(What::LinkDial, &address);
     protocol(shared, headers)?;
-    let (device, account, old) = token(shared, headers).await?;
+    // Counted are refusals: many computers may share one address.
+    let admitted = token(shared, headers).await;
+    let (device, account, old) = admitted.inspect_err(|_| {
+        shared.gate.count(What::LinkDial, &address);
+    })?;
     let said = text(headers, ws::HEADER_DEVICE);
     let boot = text(headers, ws::HEADER_BOOT);
     if said != device {
@@ -85,7 +92,9 @@ async fn admit(
     }
     let take = text(headers, ws::HEADER_TAKE) == "1";
     let why = place(shared, &device, &boot, take).await?;
-    let link = shared.links.take(&device, &account, &boot, address.clone(), why);
+    let link = shared
+        .links
+        .take(&device, &account, &boot, address.clone(), why);
     if why == "taken" {
         told_taken(shared, &account, &device, &address).await;
     }
@@ -127,7 +136,10 @@ fn protocol(shared: &Shared, headers: &HeaderMap) -> Result<(), Refusal> {
         Some(n) => format!(
             "This instance speaks link protocol {PROTOCOL} and this computer {n}: update lembas on this computer."
         ),
-        None => format!("This is a link of protocol {PROTOCOL}: dial it with {}.", ws::SUBPROTOCOL),
+        None => format!(
+            "This is a link of protocol {PROTOCOL}: dial it with {}.",
+            ws::SUBPROTOCOL
+        ),
     };
     let more = json!({ "protocol": PROTOCOL });
     Err(refuse(shared, StatusCode::UPGRADE_REQUIRED, &text, more))
@@ -152,7 +164,12 @@ async fn token(shared: &Shared, headers: &HeaderMap) -> Result<(String, String, 
             scopes,
             old,
         } if scopes.iter().any(|s| s == "link") => Ok((device, account, old)),
-        TokenUse::Good { .. } => Err(invalid(shared, "scope", "This token is not for linking.", None)),
+        TokenUse::Good { .. } => Err(invalid(
+            shared,
+            "scope",
+            "This token is not for linking.",
+            None,
+        )),
         TokenUse::Refused {
             reason,
             text,
@@ -265,7 +282,9 @@ impl ws::Message for Message {
     fn ended(error: Self::Error) -> Result<Option<Incoming>, String> {
         let text = {
             let error: &dyn std::error::Error = &error;
-            error.source().map_or_else(|| error.to_string(), ToString::to_string)
+            error
+                .source()
+                .map_or_else(|| error.to_string(), ToString::to_string)
         };
         let is = |part: &str| text.to_lowercase().contains(part);
         if is("too long") || is("too large") {

@@ -47,10 +47,14 @@ pub(super) enum Heard {
     Update(Value),
     Event(Value),
     /// Follow a session from where the store ends.
-    Follow { session: String },
+    Follow {
+        session: String,
+    },
     /// A session asked something: its items are to be stored and acknowledged, so that the
     /// question's wait begins.
-    Asked { session: String },
+    Asked {
+        session: String,
+    },
 }
 
 pub(super) struct Intake {
@@ -148,13 +152,15 @@ impl Intake {
                 continue;
             };
             if session.as_ref() != Some(&of) {
-                self.store(session.take(), std::mem::take(&mut puts)).await?;
+                self.store(session.take(), std::mem::take(&mut puts))
+                    .await?;
                 session = Some(of.clone());
             }
             match what {
                 What::Item(put) => puts.push(put),
                 What::Phase(phase) => {
-                    self.store(session.clone(), std::mem::take(&mut puts)).await?;
+                    self.store(session.clone(), std::mem::take(&mut puts))
+                        .await?;
                     self.phase(&of, phase).await?;
                 }
             }
@@ -252,7 +258,10 @@ impl Intake {
         }
         self.tell_items(&id, items).await?;
         if gap && let Some(held) = self.chats.get_mut(&session) {
-            tracing::warn!(device = self.link.inner.device, "text is missing: it is asked for again");
+            tracing::warn!(
+                device = self.link.inner.device,
+                "text is missing: it is asked for again"
+            );
             let at = held.followed.map_or_else(instant, |f| f + FOLLOW);
             held.follow_due.get_or_insert(at);
         }
@@ -286,7 +295,10 @@ impl Intake {
                 items.insert(put.seq);
                 if took == Took::New {
                     let key = data.get("key").and_then(Value::as_str).unwrap_or_default();
-                    shared.store.prompt_taken(id.clone(), key.to_owned()).await?;
+                    shared
+                        .store
+                        .prompt_taken(id.clone(), key.to_owned())
+                        .await?;
                     shared
                         .store
                         .chat_progress(id.clone(), None, Some(true), false)
@@ -308,6 +320,7 @@ impl Intake {
             }
             ("turn_end", Content::Whole(_)) => {
                 items.insert(put.seq);
+                *self.link.inner.words.lock() = Some("nothing was running".to_owned());
                 let running = Some(false);
                 shared
                     .store
@@ -425,7 +438,10 @@ impl Intake {
 
     async fn phase(&mut self, session: &str, phase: Value) -> Result<(), StoreError> {
         let id = self.held(session).await?.id.to_string();
-        let name = phase.get("phase").and_then(Value::as_str).unwrap_or_default();
+        let name = phase
+            .get("phase")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let ended = matches!(name, "stopped" | "failed");
         if let Some(words) = notices::phase_words(&phase) {
             *self.link.inner.words.lock() = Some(words);
@@ -477,8 +493,13 @@ async fn follow(shared: &Shared, link: &Link, peer: &Peer, session: &str, from: 
     {
         let why = "this session is not on the computer any more".to_owned();
         let _kept = shared.store.close_chat(chat.id.clone(), why).await;
+        asks::over_with_chat(shared, &chat.id).await;
         notices::tell_chat(shared, &chat.id).await;
     } else {
-        tracing::warn!(device = link.inner.device, code = error.code, "a session could not be followed");
+        tracing::warn!(
+            device = link.inner.device,
+            code = error.code,
+            "a session could not be followed"
+        );
     }
 }

@@ -51,12 +51,8 @@ pub(super) async fn run(shared: Arc<Shared>, link: Link, socket: WebSocket, old_
             heard: heard.clone(),
         })
     };
-    let (peer, done) = rpc::start_with(
-        ws::frames(socket, None),
-        served,
-        Limits::instance(),
-        &tasks,
-    );
+    let (peer, done) =
+        rpc::start_with(ws::frames(socket, None), served, Limits::instance(), &tasks);
     *link.inner.peer.lock() = Some(peer.clone());
     if let Some((code, reason)) = link.inner.ended.lock().take() {
         peer.close(code, &reason);
@@ -68,11 +64,22 @@ pub(super) async fn run(shared: Arc<Shared>, link: Link, socket: WebSocket, old_
             tasks.spawn("link intake", intake.run(hear));
             tasks.spawn(
                 "link begin",
-                begin(Arc::clone(&shared), link.clone(), peer.clone(), heard, old_token),
+                begin(
+                    Arc::clone(&shared),
+                    link.clone(),
+                    peer.clone(),
+                    heard,
+                    old_token,
+                ),
             );
             tasks.spawn(
                 "link work",
-                work::run(Arc::clone(&shared), link.clone(), peer.clone(), tasks.clone()),
+                work::run(
+                    Arc::clone(&shared),
+                    link.clone(),
+                    peer.clone(),
+                    tasks.clone(),
+                ),
             );
             devices::tell(&shared, &link.inner.device).await;
         }
@@ -88,7 +95,9 @@ pub(super) async fn run(shared: Arc<Shared>, link: Link, socket: WebSocket, old_
 /// `initialize` within its time, and whether this is a device we can work with.
 async fn handshake(shared: &Shared, link: &Link, peer: &Peer) -> Result<Ready, String> {
     let known = shared.store.device(link.inner.device.clone()).await;
-    let known = known.map_err(|e| e.to_string())?.ok_or("the device is unknown")?;
+    let known = known
+        .map_err(|e| e.to_string())?
+        .ok_or("the device is unknown")?;
     let mut ours = json!({
         "protocol": PROTOCOL, "spec": crate::hub::spec_version(),
         "instance": shared.facts.instance, "capabilities": CAPABILITIES,
@@ -106,7 +115,9 @@ async fn handshake(shared: &Shared, link: &Link, peer: &Peer) -> Result<Ready, S
         "clientInfo": { "name": "lembas-hub", "title": shared.facts.name,
                         "version": env!("CARGO_PKG_VERSION") },
     });
-    let answer = peer.request_within("initialize", params, ws::INITIALIZE).await;
+    let answer = peer
+        .request_within("initialize", params, ws::INITIALIZE)
+        .await;
     let answer = match answer {
         Ok(answer) => answer,
         Err(error) => {
@@ -114,7 +125,11 @@ async fn handshake(shared: &Shared, link: &Link, peer: &Peer) -> Result<Ready, S
                 Some(rpc) => rpc.message.clone(),
                 None => "initialize".to_owned(),
             };
-            tracing::info!(device = link.inner.device, reason, "initialize was not answered well");
+            tracing::info!(
+                device = link.inner.device,
+                reason,
+                "initialize was not answered well"
+            );
             peer.close(ws::code::INITIALIZE, "initialize");
             return Err(error.to_string());
         }
@@ -174,6 +189,7 @@ pub(super) async fn close_old(shared: &Shared, device: &str, epoch: &str) {
         .close_other_epochs(device.to_owned(), epoch.to_owned(), why)
         .await;
     for chat in closed.unwrap_or_default() {
+        asks::over_with_chat(shared, &chat).await;
         super::notices::tell_chat(shared, &chat).await;
     }
 }
@@ -188,7 +204,11 @@ async fn begin(
 ) {
     if link.can("resume") {
         if let Err(why) = sync(&shared, &link, &peer, &heard).await {
-            tracing::warn!(device = link.inner.device, why, "the sessions could not be listed");
+            tracing::warn!(
+                device = link.inner.device,
+                why,
+                "the sessions could not be listed"
+            );
         }
     } else {
         tracing::info!(device = link.inner.device, "no resume: live events only");

@@ -48,7 +48,10 @@ impl Service for Served {
         };
         if self.heard.try_send(heard).is_err() {
             // Ahead of our disk by more than is held here: what is stored is where it goes on.
-            self.peer.close(ws::code::LATER, &ws::retry_after(std::time::Duration::from_secs(1)));
+            self.peer.close(
+                ws::code::LATER,
+                &ws::retry_after(std::time::Duration::from_secs(1)),
+            );
         }
     }
 }

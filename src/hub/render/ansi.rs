@@ -17,7 +17,14 @@ struct Style {
 }
 
 const COLOURS: [&str; 8] = [
-    "a-black", "a-red", "a-green", "a-yellow", "a-blue", "a-magenta", "a-cyan", "a-white",
+    "a-black",
+    "a-red",
+    "a-green",
+    "a-yellow",
+    "a-blue",
+    "a-magenta",
+    "a-cyan",
+    "a-white",
 ];
 
 impl Style {
@@ -198,13 +205,12 @@ fn escape(chars: &mut Chars<'_>, line: &mut Line, style: &mut Style) {
         Some(']' | 'P' | '^' | '_' | 'X') => {
             while let Some(c) = chars.next() {
                 match c {
-                    '\u{7}' | '\u{9c}' => break,
+                    // A string that was cut must not eat the rest of the output either.
+                    '\u{7}' | '\u{9c}' | '\n' => break,
                     '\u{1b}' => {
                         chars.next_if_eq(&'\\');
                         break;
                     }
-                    // A string that was cut must not eat the rest of the output.
-                    '\n' => break,
                     _ => {}
                 }
             }
@@ -301,7 +307,10 @@ mod tests {
             "\u{1b}[1;31",
         ] {
             let out = html(evil);
-            assert!(!out.contains('\u{1b}') && !out.contains('\u{9b}') && !out.contains('\u{7}'), "{out:?}");
+            assert!(
+                !out.contains('\u{1b}') && !out.contains('\u{9b}') && !out.contains('\u{7}'),
+                "{out:?}"
+            );
             let bare = out.replace("<span class=\"", "").replace("</span>", "");
             assert!(!bare.contains('<'), "{out:?}");
             assert!(out.len() < 8000);

@@ -226,7 +226,11 @@ impl HubStore {
     }
 
     /// The newest item of a kind, if any.
-    pub async fn newest(&self, chat: String, kind: &'static str) -> Result<Option<Row>, StoreError> {
+    pub async fn newest(
+        &self,
+        chat: String,
+        kind: &'static str,
+    ) -> Result<Option<Row>, StoreError> {
         self.db
             .call(move |c| {
                 c.prepare(&format!(

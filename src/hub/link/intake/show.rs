@@ -41,7 +41,11 @@ impl Intake {
     }
 
     /// Tells items as they are now.
-    pub(super) async fn tell_items(&self, chat: &str, seqs: BTreeSet<u64>) -> Result<(), StoreError> {
+    pub(super) async fn tell_items(
+        &self,
+        chat: &str,
+        seqs: BTreeSet<u64>,
+    ) -> Result<(), StoreError> {
         let mut told = BTreeSet::new();
         for seq in seqs {
             let Some(item) = item::of_row(&self.shared, chat, seq).await? else {
@@ -61,7 +65,9 @@ impl Intake {
 
     fn emit(&self, kind: &'static str, key: String, data: Value) {
         let to = Audience::Account(self.link.inner.account.clone());
-        self.shared.events.emit(to, Event::json(kind, Some(key), data));
+        self.shared
+            .events
+            .emit(to, Event::json(kind, Some(key), data));
     }
 
     /// Shows and says what is due.
@@ -97,7 +103,8 @@ impl Intake {
                     out.due = None;
                     out.told = Some(now);
                     let html = item::tail(&out.tail, TAIL_LINES);
-                    let data = json!({ "chat": &*held.id, "seq": out.card, "html": html, "at": out.at });
+                    let data =
+                        json!({ "chat": &*held.id, "seq": out.card, "html": html, "at": out.at });
                     let to = Audience::Account(self.link.inner.account.clone());
                     let key = Some(format!("out:{}:{}", held.id, out.card));
                     self.shared.events.emit(to, Event::json("out", key, data));
