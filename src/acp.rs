@@ -30,7 +30,7 @@ pub use capabilities::{Capability, PROTOCOL, protocol};
 pub use error::{BUSY, GONE, MONITOR, REFUSED, Refusal, SCHEDULED};
 pub use keys::{Again, Did, KEPT, KeyStore, Keys, MemoryKeys, Scope as KeyScope, Taken};
 pub use limits::{Limits, Local, Lowered, RemoteWork, Schedule, existing};
-pub use port::{Journal, OneSession, Sessions};
+pub use port::{Journal, OneSession, Page, Sessions};
 
 use crate::permission::Origin;
 use crate::rpc::{Peer, Service};
@@ -138,6 +138,6 @@ impl Device {
     /// The service of one connection: `Origin::Remote` for a link, `Origin::Local` for a program
     /// on this computer. What it started for the connection ends when the peer closes.
     pub fn serve(&self, peer: Peer, origin: Origin) -> Arc<dyn Service> {
-        connection::serve(self.clone(), peer, origin)
+        connection::serve(self, peer, origin)
     }
 }

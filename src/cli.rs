@@ -4,12 +4,17 @@ mod answers;
 mod args;
 mod ask;
 mod chats;
+mod daemon;
 mod failure;
 mod help;
 mod limits;
+mod link;
+mod logs;
 mod monitor;
 mod out;
+mod rules;
 mod status;
+mod terminal;
 mod usage;
 
 use std::ffi::OsString;
@@ -86,6 +91,12 @@ fn dispatch(args: Args, out: Out) -> Ending {
         Command::Status => status::run(out, &paths()?),
         Command::Asks => answers::list(out, &paths()?),
         Command::Answer(args) => answers::answer(out, &paths()?, &args),
+        Command::Link(args) => link::run(out, &paths()?, &args),
+        Command::Unlink => link::unlink(out, &paths()?),
+        Command::Daemon => daemon::run(out, &paths()?),
+        Command::Acp => daemon::acp(&paths()?),
+        Command::Rules { action } => rules::run(out, &paths()?, action),
+        Command::Allow { pending } => rules::allow(out, &paths()?, pending),
         Command::Sessions { n } => chats::sessions(out, &paths()?, n),
         Command::Log { n } => chats::log(out, &paths()?, n),
         Command::Monitor(args) => monitor::run(out, &paths()?, &args),

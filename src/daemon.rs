@@ -3,8 +3,18 @@
 //!
 //! Not here: what an instance may ask (`remote`), the link's machine (`link`).
 
+pub mod about;
 pub mod control;
+pub mod device;
 pub mod lock;
+mod machine;
+mod models;
 pub mod monitor;
+mod notify;
+mod run;
 pub mod status;
 pub mod table;
+mod watches;
+
+pub use notify::ready;
+pub use run::{Daemon, Start};

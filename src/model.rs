@@ -90,7 +90,10 @@ pub enum Message {
         calls: Vec<ToolCall>,
     },
     /// The result of a call.
-    Tool { call: String, text: String },
+    Tool {
+        call: String,
+        text: String,
+    },
 }
 
 /// A part of the person's message.
@@ -98,7 +101,10 @@ pub enum Message {
 pub enum Content {
     Text(String),
     /// Base64.
-    Image { mime: String, data: String },
+    Image {
+        mime: String,
+        data: String,
+    },
 }
 
 /// A call as the model made it.
@@ -126,9 +132,16 @@ pub enum Chunk {
 /// What a server said it is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hint {
-    Queued { position: Option<u64> },
-    Loading { percent: Option<u64> },
-    Reading { tokens: Option<u64>, total: Option<u64> },
+    Queued {
+        position: Option<u64>,
+    },
+    Loading {
+        percent: Option<u64>,
+    },
+    Reading {
+        tokens: Option<u64>,
+        total: Option<u64>,
+    },
 }
 
 /// A complete answer, besides its text.
@@ -151,7 +164,9 @@ pub enum ModelError {
         text: String,
         after: Option<Duration>,
     },
-    #[error("a web page came instead of the model's answer (HTTP {status}): something between this computer and the server answers for it")]
+    #[error(
+        "a web page came instead of the model's answer (HTTP {status}): something between this computer and the server answers for it"
+    )]
     Page { status: u16 },
     #[error("the model's server reported an error: {0}")]
     Reported(String),

@@ -43,7 +43,9 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Reads files or folders (absolute, links not yet resolved).
-    Read { paths: Vec<PathBuf> },
+    Read {
+        paths: Vec<PathBuf>,
+    },
     /// Changes one file (absolute). `digest` is of the bytes that will be there.
     Write {
         path: PathBuf,
@@ -145,6 +147,11 @@ impl Judge for Engine {
     fn judge(&self, request: &Request, context: &Context, rules: &[Rule]) -> Verdict {
         Self::judge(self, request, context, rules)
     }
+}
+
+/// Whether a file's name says that it holds secrets (`.env` and its kind).
+pub fn is_secret_name(path: &std::path::Path) -> bool {
+    paths::secret_name(path)
 }
 
 /// What tests of other modules need: a grant without a judgement.

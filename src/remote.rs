@@ -61,7 +61,11 @@ impl RemoteWork for Remote {
         .boxed()
     }
 
-    fn monitor(&self, origin: &Origin, params: Value) -> BoxFuture<'static, Result<Value, RpcError>> {
+    fn monitor(
+        &self,
+        origin: &Origin,
+        params: Value,
+    ) -> BoxFuture<'static, Result<Value, RpcError>> {
         let Origin::Remote { instance, grant } = origin.clone() else {
             let error = RpcError::method_not_found("_lembas/monitor");
             return std::future::ready(Err(error)).boxed();
@@ -70,7 +74,10 @@ impl RemoteWork for Remote {
     }
 
     fn token(&self, origin: &Origin, params: Value) -> BoxFuture<'static, Result<Value, RpcError>> {
-        let token = params.get("token").and_then(Value::as_str).map(str::to_owned);
+        let token = params
+            .get("token")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
         let (Some(token), Origin::Remote { grant, .. }) = (token.filter(|t| is_token(t)), origin)
         else {
             let text = "token: 1 to 512 characters of a bearer token";
@@ -81,7 +88,9 @@ impl RemoteWork for Remote {
         async move {
             match kept.await {
                 Ok(()) => Ok(json!({ "kept": true })),
-                Err(why) => Err(RpcError::internal(format!("the token could not be kept: {why}"))),
+                Err(why) => Err(RpcError::internal(format!(
+                    "the token could not be kept: {why}"
+                ))),
             }
         }
         .boxed()

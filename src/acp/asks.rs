@@ -49,7 +49,9 @@ impl Asked {
 
     pub(crate) fn session(&self, ask: &AskId) -> Option<SessionId> {
         let list = self.0.lock();
-        list.iter().find(|(id, _)| id == ask).map(|(_, session)| session.clone())
+        list.iter()
+            .find(|(id, _)| id == ask)
+            .map(|(_, session)| session.clone())
     }
 }
 
@@ -68,7 +70,10 @@ pub(crate) async fn run(connection: Arc<Connection>) {
         } else {
             Vec::new()
         };
-        let shown: Vec<OpenAsk> = open.into_iter().filter(|ask| connection.shows(&ask.session)).collect();
+        let shown: Vec<OpenAsk> = open
+            .into_iter()
+            .filter(|ask| connection.shows(&ask.session))
+            .collect();
         said.retain(|id, settled| {
             let still = shown.iter().any(|ask| ask.body.ask == *id);
             if !still {
@@ -112,7 +117,11 @@ pub(crate) async fn run(connection: Arc<Connection>) {
 /// Says one ask and takes the answer to the request. Dropped when the ask is settled elsewhere:
 /// that takes the request back.
 async fn say(connection: Arc<Connection>, ask: OpenAsk, mark: watch::Sender<bool>) {
-    connection.streams.passed(&ask.session, ask.seq, BEHIND).await;
+    // An instance knows asks by their ids; to others the call comes first.
+    if !connection.client().follows() {
+        let streams = &connection.streams;
+        streams.passed(&ask.session, ask.seq, BEHIND).await;
+    }
     let sessions = &connection.device.sessions;
     let Ok(session) = sessions.get(&ask.session, &connection.origin).await else {
         return;
@@ -122,7 +131,9 @@ async fn say(connection: Arc<Connection>, ask: OpenAsk, mark: watch::Sender<bool
     let scheduled = session.scheduled();
     let now = clock::now_ms();
     let params = ask::request(&ask, call.as_ref(), scheduled.as_ref(), &scopes, now);
-    let asked = connection.peer.request("session/request_permission", params);
+    let asked = connection
+        .peer
+        .request("session/request_permission", params);
     tokio::pin!(asked);
     // The first poll puts it into the queue, unless that is full.
     let early = asked.as_mut().now_or_never();

@@ -75,7 +75,8 @@ impl Capability {
     /// What is said to a client of this origin.
     pub(crate) fn list(origin: &Origin) -> Vec<Self> {
         let all = Self::ALL.into_iter();
-        all.filter(|capability| capability.offered(origin)).collect()
+        all.filter(|capability| capability.offered(origin))
+            .collect()
     }
 }
 
@@ -216,7 +217,11 @@ mod tests {
 
     #[test]
     fn another_protocol_is_refused_with_what_to_update() {
-        let text = |n: u64| read(init(json!({ "protocol": n })), &instance()).unwrap_err().message;
+        let text = |n: u64| {
+            read(init(json!({ "protocol": n })), &instance())
+                .unwrap_err()
+                .message
+        };
         insta::assert_snapshot!(text(2), @"This instance speaks link protocol 2 and this computer 3: update the instance to LLeMbas 2.0 or later.");
         insta::assert_snapshot!(text(4), @"This instance speaks link protocol 4 and this computer 3: update lembas on this computer.");
     }

@@ -11,9 +11,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::asks::Asked;
 use super::capabilities::{self, Capability, Client};
 use super::error;
-use super::asks::Asked;
 use super::keys::{Again, Did, Scope};
 use super::limits::{Limits, Local};
 use super::outbound::View;
@@ -44,7 +44,7 @@ pub(crate) struct Connection {
     opened: watch::Sender<HashSet<SessionId>>,
 }
 
-pub(crate) fn serve(device: Device, peer: Peer, origin: Origin) -> Arc<dyn Service> {
+pub(crate) fn serve(device: &Device, peer: Peer, origin: Origin) -> Arc<dyn Service> {
     let limits: Arc<dyn Limits> = match origin {
         Origin::Local => Arc::new(Local),
         Origin::Remote { .. } => Arc::clone(&device.limits),
@@ -82,9 +82,9 @@ impl Service for Served {
                 // Set before the future runs: what is sent right behind it is taken.
                 Ok(()) => async move { Ok(connection.welcome(call.answered).await) }.boxed(),
                 Err(error) => {
-                connection.part(&error, call.answered);
-                std::future::ready(Err(error)).boxed()
-            }
+                    connection.part(&error, call.answered);
+                    std::future::ready(Err(error)).boxed()
+                }
             },
             _ if self.0.client.get().is_none() => {
                 let text = "the first message is initialize";
@@ -177,7 +177,9 @@ impl Connection {
         let name = self.client().name.clone();
         match &self.origin {
             Origin::Local => format!("you, in {}", name.as_deref().unwrap_or("an editor")),
-            Origin::Remote { .. } => format!("you, in {}", name.as_deref().unwrap_or("the instance")),
+            Origin::Remote { .. } => {
+                format!("you, in {}", name.as_deref().unwrap_or("the instance"))
+            }
         }
     }
 
@@ -188,19 +190,24 @@ impl Connection {
             self.limits.work()?;
         }
         match method {
-            "authenticate" => Err(RpcError::invalid_params("there is nothing to sign in to here")),
+            "authenticate" => Err(RpcError::invalid_params(
+                "there is nothing to sign in to here",
+            )),
             "session/new" => opening::new(self, call).await,
             "session/load" => replay::load(self, call).await,
             "session/resume" => opening::resume(self, call).await,
             "session/list" => opening::list(&self, call.params).await,
-            "session/close" | "session/delete" | "session/set_mode"
+            "session/close"
+            | "session/delete"
+            | "session/set_mode"
             | "session/set_config_option" => {
                 let subject = subject(&call.params);
                 let key = key(&call.params)?;
                 let (name, params) = (call.method.clone(), call.params.clone());
                 let connection = Arc::clone(&self);
                 let work = async move { opening::change(&connection, &name, params).await };
-                self.keyed(&call.method, subject, key, &call.params, work.boxed()).await
+                self.keyed(&call.method, subject, key, &call.params, work.boxed())
+                    .await
             }
             _ if method.starts_with("_lembas/") && self.client().may_call(method) => {
                 self.ours(call).await
@@ -222,7 +229,9 @@ impl Connection {
             jsonrpsee_core::server::MethodsError::JsonRpc(error) => RpcError {
                 code: error.code().into(),
                 message: error.message().to_owned(),
-                data: error.data().and_then(|data| serde_json::from_str(data.get()).ok()),
+                data: error
+                    .data()
+                    .and_then(|data| serde_json::from_str(data.get()).ok()),
             },
             other => RpcError::internal(other.to_string()),
         })
@@ -244,35 +253,45 @@ impl Connection {
             subject,
         };
         let work = work.map(Did::from).boxed();
-        self.device.keys.once(scope, key, params, Again::Redo, work).await
+        self.device
+            .keys
+            .once(scope, key, params, Again::Redo, work)
+            .await
     }
 
-    /// A session of the asker's; a scheduled one only while scheduled work is taken.
+    /// A session of the asker's.
     pub(crate) async fn session(&self, id: &SessionId) -> Result<Arc<dyn OneSession>, RpcError> {
         let session = self.device.sessions.get(id, &self.origin).await;
-        let session = session.map_err(|error| error::session(&error))?;
-        if session.scheduled().is_some() {
-            self.limits.scheduled()?;
-        }
-        Ok(session)
+        session.map_err(|error| error::session(&error))
     }
 
-    /// [`Connection::session`], when work may go on in its folder now.
+    /// [`Connection::session`], when work may go on in it now: a scheduled one only while
+    /// scheduled work is taken, and any only in a folder that is shared.
     pub(crate) async fn workable(
         &self,
         id: &SessionId,
     ) -> Result<(Arc<dyn OneSession>, Summary), RpcError> {
         let session = self.session(id).await?;
+        self.may_run(&*session)?;
         let summary = session.summary().await;
         self.folder(summary.cwd.clone()).await?;
         Ok((session, summary))
+    }
+
+    /// Whether a scheduled session may be worked with (Z1).
+    pub(crate) fn may_run(&self, session: &dyn OneSession) -> Result<(), RpcError> {
+        if session.scheduled().is_some() {
+            self.limits.scheduled()?;
+        }
+        Ok(())
     }
 
     /// Judges a folder, where looking at the disk may take its time.
     pub(crate) async fn folder(&self, path: PathBuf) -> Result<PathBuf, RpcError> {
         let limits = Arc::clone(&self.limits);
         let judged = rt::blocking(move || limits.folder(&path)).await;
-        let judged = judged.ok_or_else(|| RpcError::internal("the folder could not be looked at"))?;
+        let judged =
+            judged.ok_or_else(|| RpcError::internal("the folder could not be looked at"))?;
         Ok(judged?)
     }
 
@@ -284,11 +303,17 @@ impl Connection {
         answered: CancellationToken,
     ) -> Result<(), RpcError> {
         let id = session.id();
-        self.opened.send_if_modified(|opened| opened.insert(id.clone()));
+        self.opened
+            .send_if_modified(|opened| opened.insert(id.clone()));
         if self.client().follows() {
             return Ok(());
         }
-        self.streams.start(self.view(id.clone(), from), id, session.follow(from), answered)
+        self.streams.start(
+            self.view(id.clone(), from),
+            id,
+            session.follow(from),
+            answered,
+        )
     }
 
     pub(crate) fn closed(&self, id: &SessionId) {
@@ -319,12 +344,19 @@ impl Connection {
             return;
         }
         // The working ones are the newest; a device has a few of them.
-        let list = self.device.sessions.list(&self.origin, None, None, 64).await;
+        let list = self
+            .device
+            .sessions
+            .list(&self.origin, None, None, 64)
+            .await;
         for summary in list.map(|(list, _)| list).unwrap_or_default() {
             let Some(progress) = summary.progress.filter(|_| summary.running) else {
                 continue;
             };
-            let from = Position { seq: summary.head, at: 0 };
+            let from = Position {
+                seq: summary.head,
+                at: 0,
+            };
             let mut view = self.view(summary.id, from);
             for frame in view.frames(crate::session::Event::Progress(progress)) {
                 if self.peer.notify(frame.method, frame.params).await.is_err() {

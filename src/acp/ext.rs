@@ -38,6 +38,8 @@ pub(crate) struct Asked {
 
 type Answer = BoxFuture<'static, Result<Value, RpcError>>;
 
+type Method = fn(Asked, Value) -> Answer;
+
 /// Numbers that a journal reserves at once: what a crash may leave given and not stored.
 const RESERVED: u64 = 1000;
 
@@ -46,17 +48,35 @@ const STOP: std::time::Duration = std::time::Duration::from_secs(10);
 
 pub(crate) fn table() -> Methods {
     let mut table = RpcModule::new(());
-    let methods: [(&'static str, fn(Asked, Value) -> Answer); 10] = [
-        ("_lembas/status", |asked, params| state::status(asked, params).boxed()),
-        ("_lembas/sync", |asked, params| state::sync(asked, params).boxed()),
-        ("_lembas/follow", |asked, params| follow(asked, params).boxed()),
-        ("_lembas/unfollow", |asked, params| unfollow(asked, params).boxed()),
+    let methods: [(&'static str, Method); 10] = [
+        ("_lembas/status", |asked, params| {
+            state::status(asked, params).boxed()
+        }),
+        ("_lembas/sync", |asked, params| {
+            state::sync(asked, params).boxed()
+        }),
+        ("_lembas/follow", |asked, params| {
+            follow(asked, params).boxed()
+        }),
+        ("_lembas/unfollow", |asked, params| {
+            unfollow(asked, params).boxed()
+        }),
         ("_lembas/stop", |asked, params| stop(asked, params).boxed()),
-        ("_lembas/answer", |asked, params| asks::answer(asked, params).boxed()),
-        ("_lembas/extend", |asked, params| asks::extend(asked, params).boxed()),
-        ("_lembas/directories", |asked, params| directories(asked, params).boxed()),
-        ("_lembas/monitor", |asked, params| monitor(asked, params).boxed()),
-        ("_lembas/token", |asked, params| token(asked, params).boxed()),
+        ("_lembas/answer", |asked, params| {
+            asks::answer(asked, params).boxed()
+        }),
+        ("_lembas/extend", |asked, params| {
+            asks::extend(asked, params).boxed()
+        }),
+        ("_lembas/directories", |asked, params| {
+            directories(asked, params).boxed()
+        }),
+        ("_lembas/monitor", |asked, params| {
+            monitor(asked, params).boxed()
+        }),
+        ("_lembas/token", |asked, params| {
+            token(asked, params).boxed()
+        }),
     ];
     for (name, method) in methods {
         let added = table.register_async_method(name, move |params, _, extensions| async move {
@@ -93,12 +113,19 @@ struct Place {
 
 /// `_lembas/follow`: answers, then streams from there.
 async fn follow(asked: Asked, params: Value) -> Result<Value, RpcError> {
-    let Place { session: id, seq, at } = inbound::params(params)?;
+    let Place {
+        session: id,
+        seq,
+        at,
+    } = inbound::params(params)?;
     let connection = &asked.connection;
     let session = connection.session(&id).await?;
     let head = session.summary().await.head;
     if seq.0 > head.0.saturating_add(RESERVED) {
-        let why = format!("the instance knows item {} of session {id}, here the last is {}", seq.0, head.0);
+        let why = format!(
+            "the instance knows item {} of session {id}, here the last is {}",
+            seq.0, head.0
+        );
         let epoch = connection.device.epoch.renew(&why).await;
         let text = "this computer has an older state than the instance has seen: what it had is closed, and a new epoch begins";
         // The handshake after the next dial says the epoch (Y8).
@@ -108,11 +135,13 @@ async fn follow(asked: Asked, params: Value) -> Result<Value, RpcError> {
             peer.close(1012, "limits");
         });
         return Err(RpcError::invalid_params(text)
-            .with_data(json!({ "reason": "params", "text": text, "epoch": epoch })));
+            .with_data(json!({ "reason": "epoch", "text": text, "epoch": epoch })));
     }
     let from = Position { seq, at };
     let view = connection.view(id.clone(), from);
-    connection.streams.start(view, id, session.follow(from), asked.answered)?;
+    connection
+        .streams
+        .start(view, id, session.follow(from), asked.answered)?;
     Ok(json!({}))
 }
 
@@ -147,15 +176,31 @@ async fn stop(asked: Asked, params: Value) -> Result<Value, RpcError> {
         let from = session.summary().await.head;
         let end = clock::timeout(STOP, session.stop(stop.turn, StopWhy::Asked)).await;
         let outcome = end.map_err(|_| error::busy("turn", "it is still being stopped", 1))?;
-        let items = session.items(Seq(from.0.saturating_add(1)), 256).await.unwrap_or_default();
+        let items = session
+            .items(Seq(from.0.saturating_add(1)), 256)
+            .await
+            .unwrap_or_default();
         let ended = items.iter().filter(|item| {
-            matches!(item.body, Body::Result { status: CallStatus::Cancelled, .. })
+            matches!(
+                item.body,
+                Body::Result {
+                    status: CallStatus::Cancelled,
+                    ..
+                }
+            )
         });
-        let commands = if outcome == Stopped::Stopped { ended.count() } else { 0 };
+        let commands = if outcome == Stopped::Stopped {
+            ended.count()
+        } else {
+            0
+        };
         let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(json!({ "outcome": outcome, "ms": ms, "commands": commands }))
     };
-    asked.connection.keyed("_lembas/stop", subject, stop.key, &params, work.boxed()).await
+    asked
+        .connection
+        .keyed("_lembas/stop", subject, stop.key, &params, work.boxed())
+        .await
 }
 
 fn remote(asked: &Asked, method: &str) -> Result<Arc<dyn RemoteWork>, RpcError> {
@@ -172,13 +217,19 @@ struct Directories {
 async fn directories(asked: Asked, params: Value) -> Result<Value, RpcError> {
     let params = if params.is_null() { json!({}) } else { params };
     let Directories { path } = inbound::params(params)?;
-    remote(&asked, "_lembas/directories")?.directories(path).await
+    remote(&asked, "_lembas/directories")?
+        .directories(path)
+        .await
 }
 
 async fn monitor(asked: Asked, params: Value) -> Result<Value, RpcError> {
-    remote(&asked, "_lembas/monitor")?.monitor(&asked.connection.origin, params).await
+    remote(&asked, "_lembas/monitor")?
+        .monitor(&asked.connection.origin, params)
+        .await
 }
 
 async fn token(asked: Asked, params: Value) -> Result<Value, RpcError> {
-    remote(&asked, "_lembas/token")?.token(&asked.connection.origin, params).await
+    remote(&asked, "_lembas/token")?
+        .token(&asked.connection.origin, params)
+        .await
 }

@@ -70,7 +70,7 @@ impl Agents {
             Ok(self)
         } else {
             Err(bad(
-                "params",
+                "agents",
                 format!("agents: min and max are from 1 to {}, min first", Self::CAP),
             ))
         }
@@ -99,7 +99,7 @@ pub(crate) fn mode(name: &str) -> Result<Mode, RpcError> {
     serde_json::from_value(Value::String(name.to_owned())).map_err(|_| {
         let shown: String = name.chars().take(40).collect();
         bad(
-            "params",
+            "mode",
             format!("there is no mode {shown:?}: plan, manual, edit or auto"),
         )
     })
@@ -119,11 +119,11 @@ pub(crate) fn mode_name(mode: Mode) -> &'static str {
 /// a prompt of which half was dropped is worse than none.
 pub(crate) fn parts(blocks: Vec<v1::ContentBlock>) -> Result<Vec<Part>, RpcError> {
     if blocks.is_empty() {
-        return Err(bad("params", "the prompt is empty"));
+        return Err(bad("prompt", "the prompt is empty"));
     }
     if blocks.len() > MAX_PARTS {
         return Err(bad(
-            "params",
+            "prompt",
             format!("a prompt has at most {MAX_PARTS} parts"),
         ));
     }
@@ -146,12 +146,12 @@ fn part(block: v1::ContentBlock) -> Result<Part, RpcError> {
                 text: format!("<file uri={:?}>\n{}\n</file>", text.uri, text.text),
             }),
             _ => Err(bad(
-                "params",
+                "prompt",
                 "an embedded file that is not text is not taken: send a link to it",
             )),
         },
         _ => Err(bad(
-            "params",
+            "prompt",
             "a prompt is made of text, images, links and embedded text files",
         )),
     }
@@ -233,7 +233,13 @@ mod tests {
 
     #[test]
     fn the_subagents_range_is_bounded() {
-        for (min, max, good) in [(1, 1, true), (1, 8, true), (0, 1, false), (3, 2, false), (1, 9, false)] {
+        for (min, max, good) in [
+            (1, 1, true),
+            (1, 8, true),
+            (0, 1, false),
+            (3, 2, false),
+            (1, 9, false),
+        ] {
             assert_eq!(Agents { min, max }.check().is_ok(), good, "{min}..{max}");
         }
     }

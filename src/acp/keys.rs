@@ -96,12 +96,17 @@ pub enum Again {
     Say(RpcError),
 }
 
+/// Held while the work of a key runs.
+type Gate = tokio::sync::Mutex<()>;
+
+type Gates = HashMap<(Scope, String), Weak<Gate>>;
+
 /// The keys of this computer. Cheap to clone.
 #[derive(Clone)]
 pub struct Keys {
     store: Arc<dyn KeyStore>,
     /// Keys in use now: a second asker waits for the first one's outcome. Gone with their users.
-    busy: Arc<Mutex<HashMap<(Scope, String), Weak<tokio::sync::Mutex<()>>>>>,
+    busy: Arc<Mutex<Gates>>,
     tasks: Tasks,
 }
 
@@ -132,13 +137,7 @@ impl Keys {
         again: Again,
         work: BoxFuture<'static, Did>,
     ) -> Result<Value, RpcError> {
-        let printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-        // A scheduled run's key has our own mark before it.
-        let length = key.strip_prefix("run:").unwrap_or(&key).len();
-        if !(1..=MAX_KEY).contains(&length) || !printable {
-            let text = format!("a key has 1 to {MAX_KEY} printable ASCII characters");
-            return Err(bad("params", text));
-        }
+        check(&key)?;
         let params = digest(params);
         let keys = self.clone();
         let task = self.tasks.spawn("keyed work", async move {
@@ -186,16 +185,28 @@ impl Keys {
         result
     }
 
-    fn gate(&self, scope: &Scope, key: &str) -> Arc<tokio::sync::Mutex<()>> {
+    fn gate(&self, scope: &Scope, key: &str) -> Arc<Gate> {
         let mut busy = self.busy.lock();
         busy.retain(|_, gate| gate.strong_count() > 0);
         let place = busy.entry((scope.clone(), key.to_owned())).or_default();
         place.upgrade().unwrap_or_else(|| {
-            let gate = Arc::new(tokio::sync::Mutex::new(()));
+            let gate = Arc::new(Gate::new(()));
             *place = Arc::downgrade(&gate);
             gate
         })
     }
+}
+
+/// Whether a key has the form of one (N1).
+pub(crate) fn check(key: &str) -> Result<(), RpcError> {
+    let printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    // A scheduled run's key has our own mark before it.
+    let length = key.strip_prefix("run:").unwrap_or(key).len();
+    if (1..=MAX_KEY).contains(&length) && printable {
+        return Ok(());
+    }
+    let text = format!("a key has 1 to {MAX_KEY} printable ASCII characters");
+    Err(bad("params", text))
 }
 
 /// Of params as they mean, whatever the order of their fields.
@@ -333,10 +344,22 @@ mod tests {
         Keys::new(Arc::new(MemoryKeys::default()), &Tasks::new())
     }
 
-    async fn ask(keys: &Keys, key: &str, params: Value, count: &Arc<AtomicU32>) -> Result<Value, RpcError> {
+    async fn ask(
+        keys: &Keys,
+        key: &str,
+        params: Value,
+        count: &Arc<AtomicU32>,
+    ) -> Result<Value, RpcError> {
         let count = count.clone();
         let work = async move { Did::Done(json!(count.fetch_add(1, Ordering::SeqCst))) };
-        keys.once(scope("g"), key.to_owned(), &params, Again::Redo, work.boxed()).await
+        keys.once(
+            scope("g"),
+            key.to_owned(),
+            &params,
+            Again::Redo,
+            work.boxed(),
+        )
+        .await
     }
 
     #[tokio::test]
@@ -344,11 +367,15 @@ mod tests {
         let (keys, count) = (keys(), Arc::default());
         let first = ask(&keys, "k", json!({ "a": 1 }), &count).await;
         assert_eq!(first, ask(&keys, "k", json!({ "a": 1 }), &count).await);
-        let other = ask(&keys, "k", json!({ "a": 2 }), &count).await.unwrap_err();
+        let other = ask(&keys, "k", json!({ "a": 2 }), &count)
+            .await
+            .unwrap_err();
         assert_eq!(other.code, RpcError::INVALID_PARAMS);
         assert_eq!(count.load(Ordering::SeqCst), 1);
         let work = async { Did::Done(json!("another grant's")) }.boxed();
-        let theirs = keys.once(scope("h"), "k".to_owned(), &json!(3), Again::Redo, work).await;
+        let theirs = keys
+            .once(scope("h"), "k".to_owned(), &json!(3), Again::Redo, work)
+            .await;
         assert_eq!(theirs, Ok(json!("another grant's")));
     }
 
@@ -370,13 +397,18 @@ mod tests {
             let keys = keys.clone();
             async move {
                 let work = async { did }.boxed();
-                keys.once(scope("g"), "k".to_owned(), &json!(1), Again::Redo, work).await
+                keys.once(scope("g"), "k".to_owned(), &json!(1), Again::Redo, work)
+                    .await
             }
         };
         let no = RpcError::internal("no");
         assert!(run(Did::Refused(no.clone())).await.is_err());
         assert!(run(Did::Failed(no.clone())).await.is_err());
-        assert_eq!(run(Did::Done(json!(1))).await, Err(no), "the failure was recorded");
+        assert_eq!(
+            run(Did::Done(json!(1))).await,
+            Err(no),
+            "the failure was recorded"
+        );
     }
 
     #[tokio::test]
@@ -389,10 +421,20 @@ mod tests {
         let interrupted = RpcError::internal("interrupted");
         let said = Again::Say(interrupted.clone());
         let work = async { Did::Done(json!(2)) };
-        let answer = keys.once(scope("g"), "k".to_owned(), &json!(1), said, work.boxed()).await;
+        let answer = keys
+            .once(scope("g"), "k".to_owned(), &json!(1), said, work.boxed())
+            .await;
         assert_eq!(answer, Err(interrupted));
         let work = async { Did::Done(json!(2)) };
-        let answer = keys.once(scope("g"), "k".to_owned(), &json!(1), Again::Redo, work.boxed()).await;
+        let answer = keys
+            .once(
+                scope("g"),
+                "k".to_owned(),
+                &json!(1),
+                Again::Redo,
+                work.boxed(),
+            )
+            .await;
         assert_eq!(answer, Ok(json!(2)));
     }
 }

@@ -74,7 +74,11 @@ pub trait RemoteWork: Send + Sync + 'static {
     fn directories(&self, path: Option<PathBuf>) -> BoxFuture<'static, Result<Value, RpcError>>;
 
     /// `_lembas/monitor`, for the instance and grant of the link.
-    fn monitor(&self, origin: &Origin, params: Value) -> BoxFuture<'static, Result<Value, RpcError>>;
+    fn monitor(
+        &self,
+        origin: &Origin,
+        params: Value,
+    ) -> BoxFuture<'static, Result<Value, RpcError>>;
 
     /// `_lembas/token`: the successor of this link's token, kept before it answers.
     fn token(&self, origin: &Origin, params: Value) -> BoxFuture<'static, Result<Value, RpcError>>;
@@ -137,18 +141,24 @@ pub fn existing(path: &Path) -> Result<PathBuf, Refusal> {
         Refusal::new(RpcError::INVALID_PARAMS, reason, text).about(shown.clone())
     };
     if !path.is_absolute() {
-        return Err(bad("params", format!(
-            "{shown} is not a whole path: a folder is given from the root on, as in /home/ana/notes"
-        )));
+        return Err(bad(
+            "params",
+            format!(
+                "{shown} is not a whole path: a folder is given from the root on, as in /home/ana/notes"
+            ),
+        ));
     }
     let real = path.canonicalize().map_err(|error| {
-        bad("missing", match error.kind() {
-            std::io::ErrorKind::NotFound => format!("the folder {shown} does not exist"),
-            std::io::ErrorKind::PermissionDenied => {
-                format!("the folder {shown} may not be looked into")
-            }
-            _ => format!("the folder {shown} cannot be used: {error}"),
-        })
+        bad(
+            "missing",
+            match error.kind() {
+                std::io::ErrorKind::NotFound => format!("the folder {shown} does not exist"),
+                std::io::ErrorKind::PermissionDenied => {
+                    format!("the folder {shown} may not be looked into")
+                }
+                _ => format!("the folder {shown} cannot be used: {error}"),
+            },
+        )
     })?;
     if real.is_dir() {
         Ok(real)

@@ -32,7 +32,11 @@ const MAX_ALSO: usize = 16;
 /// `session/new`.
 pub(crate) async fn new(connection: Arc<Connection>, call: Call) -> Result<Value, RpcError> {
     let request: v1::NewSessionRequest = inbound::params(call.params.clone())?;
-    given(&connection, &request.mcp_servers, request.system_prompt.is_some())?;
+    given(
+        &connection,
+        &request.mcp_servers,
+        request.system_prompt.is_some(),
+    )?;
     let meta: NewMeta = inbound::ours(request.meta.as_ref())?;
     // The key of a scheduled run is the run: one session for it, whoever asks how often.
     let (subject, key) = match &meta.scheduled {
@@ -44,9 +48,16 @@ pub(crate) async fn new(connection: Arc<Connection>, call: Call) -> Result<Value
     let folders = (request.cwd, request.additional_directories);
     let key_there = key.clone();
     let work = async move { open(&opening, folders, meta, key_there).await }.boxed();
-    let result = connection.keyed(&call.method, subject, key, &call.params, work).await?;
+    let result = connection
+        .keyed(&call.method, subject, key, &call.params, work)
+        .await?;
     // Asked again with the same key, it may be another connection that has it now.
-    let id = SessionId::new(result.get("sessionId").and_then(Value::as_str).unwrap_or_default());
+    let id = SessionId::new(
+        result
+            .get("sessionId")
+            .and_then(Value::as_str)
+            .unwrap_or_default(),
+    );
     let session = connection.session(&id).await?;
     connection.opened(&*session, end(&*session).await, answered)?;
     Ok(result)
@@ -62,7 +73,10 @@ async fn open(
     let (scheduled, mode) = match &meta.scheduled {
         Some(asked) => {
             let asked_mode = asked.mode.or(meta.mode);
-            let asked = super::Schedule { mode: asked_mode, ..asked.clone() };
+            let asked = super::Schedule {
+                mode: asked_mode,
+                ..asked.clone()
+            };
             let (scheduled, mode) = limits.schedule(&asked)?;
             (Some(scheduled), mode)
         }
@@ -77,7 +91,9 @@ async fn open(
     for folder in also {
         resolved.push(connection.folder(folder).await.map_err(in_run)?);
     }
-    let model = model(connection, meta.model.clone()).await.map_err(in_run)?;
+    let model = model(connection, meta.model.clone())
+        .await
+        .map_err(in_run)?;
     let agents = meta.agents.map(inbound::Agents::check).transpose()?;
     let new = NewSession {
         origin: connection.origin.clone(),
@@ -99,7 +115,11 @@ async fn open(
 
 /// The refusal of a scheduled run's folder or model has the codes of scheduled work (-32050).
 fn run_refusal(error: RpcError, scheduled: Option<&Scheduled>) -> RpcError {
-    let reason = error.data.as_ref().and_then(|data| data.get("reason")).and_then(Value::as_str);
+    let reason = error
+        .data
+        .as_ref()
+        .and_then(|data| data.get("reason"))
+        .and_then(Value::as_str);
     match (scheduled, reason) {
         (Some(_), Some("roots" | "outside" | "missing")) => {
             Refusal::new(SCHEDULED, "root", error.message).into()
@@ -149,9 +169,21 @@ pub(crate) fn state(connection: &Connection, summary: &Summary) -> Map<String, V
 pub(crate) fn modes(current: Mode) -> Value {
     const ALL: [(Mode, &str, &str); 4] = [
         (Mode::Plan, "Plan", "Reads and plans; changes nothing"),
-        (Mode::Manual, "Manual", "Asks before it changes or runs anything"),
-        (Mode::Edit, "Edit", "Changes files and runs boxed commands in its folders; asks for the rest"),
-        (Mode::Auto, "Auto", "Runs without asking, as far as this computer lets it"),
+        (
+            Mode::Manual,
+            "Manual",
+            "Asks before it changes or runs anything",
+        ),
+        (
+            Mode::Edit,
+            "Edit",
+            "Changes files and runs boxed commands in its folders; asks for the rest",
+        ),
+        (
+            Mode::Auto,
+            "Auto",
+            "Runs without asking, as far as this computer lets it",
+        ),
     ];
     let list: Vec<Value> = ALL
         .iter()
@@ -214,7 +246,11 @@ pub(crate) fn given(
 /// `session/resume`: from here on, without a replay.
 pub(crate) async fn resume(connection: Arc<Connection>, call: Call) -> Result<Value, RpcError> {
     let request: v1::ResumeSessionRequest = inbound::params(call.params)?;
-    given(&connection, &request.mcp_servers, request.system_prompt.is_some())?;
+    given(
+        &connection,
+        &request.mcp_servers,
+        request.system_prompt.is_some(),
+    )?;
     let id = SessionId::new(request.session_id.0.as_ref());
     let (session, summary) = connection.workable(&id).await?;
     same_folder(&connection, &summary, request.cwd).await?;
@@ -248,7 +284,8 @@ pub(crate) async fn same_folder(
 pub(crate) async fn end(session: &dyn OneSession) -> Position {
     let head = session.summary().await.head;
     let last = session.items(head, 1).await.unwrap_or_default();
-    last.first().map_or(Position { seq: head, at: 0 }, |item| item.position())
+    last.first()
+        .map_or(Position { seq: head, at: 0 }, |item| item.position())
 }
 
 /// `session/list`.
@@ -256,20 +293,25 @@ pub(crate) async fn list(connection: &Connection, params: Value) -> Result<Value
     let params = if params.is_null() { json!({}) } else { params };
     let request: v1::ListSessionsRequest = inbound::params(params)?;
     let sessions = &connection.device.sessions;
-    let page = sessions.list(&connection.origin, request.cwd, request.cursor, PAGE).await;
+    let page = sessions
+        .list(&connection.origin, request.cwd, request.cursor, PAGE)
+        .await;
     let (list, next) = page.map_err(error::page)?;
-    let list: Vec<Value> = list.iter().map(|summary| {
-        let updated = jiff::Timestamp::from_millisecond(summary.updated);
-        let mut ours = state(connection, summary);
-        ours.insert("asks".to_owned(), summary.asks.into());
-        json!({
-            "sessionId": summary.id,
-            "cwd": summary.cwd,
-            "title": summary.title,
-            "updatedAt": updated.map(|at| at.to_string()).ok(),
-            "_meta": { "lembas": ours },
+    let list: Vec<Value> = list
+        .iter()
+        .map(|summary| {
+            let updated = jiff::Timestamp::from_millisecond(summary.updated);
+            let mut ours = state(connection, summary);
+            ours.insert("asks".to_owned(), summary.asks.into());
+            json!({
+                "sessionId": summary.id,
+                "cwd": summary.cwd,
+                "title": summary.title,
+                "updatedAt": updated.map(|at| at.to_string()).ok(),
+                "_meta": { "lembas": ours },
+            })
         })
-    }).collect();
+        .collect();
     let mut answer = json!({ "sessions": list });
     if let (Some(next), Some(answer)) = (next, answer.as_object_mut()) {
         answer.insert("nextCursor".to_owned(), next.into());
@@ -287,9 +329,14 @@ pub(crate) async fn change(
     match method {
         "session/close" => {
             let request: v1::CloseSessionRequest = inbound::params(params)?;
-            let session = connection.session(&SessionId::new(request.session_id.0.as_ref())).await?;
+            let session = connection
+                .session(&SessionId::new(request.session_id.0.as_ref()))
+                .await?;
             session.close().await.map_err(failed)?;
-            connection.closed(&session.id());
+            // How it ended is heard before the answer.
+            let (id, head) = (session.id(), session.summary().await.head);
+            connection.streams.passed(&id, head, BEHIND).await;
+            connection.closed(&id);
             Ok(json!({}))
         }
         "session/delete" => {
@@ -324,6 +371,7 @@ async fn set_mode(
     asked: &str,
 ) -> Result<(Mode, bool), RpcError> {
     let session = connection.session(id).await?;
+    connection.may_run(&*session)?;
     let asked = inbound::mode(asked)?;
     if asked == Mode::Plan && session.scheduled().is_some() {
         let text = Spec::embedded().numbers.scheduled.texts.raw("plan");
@@ -342,7 +390,10 @@ async fn set_option(connection: &Connection, params: Value) -> Result<Value, Rpc
     let request: v1::SetSessionConfigOptionRequest = inbound::params(params)?;
     let id = SessionId::new(request.session_id.0.as_ref());
     let v1::SessionConfigOptionValue::ValueId { value } = &request.value else {
-        return Err(bad("params", "the value of an option here is one of its ids"));
+        return Err(bad(
+            "params",
+            "the value of an option here is one of its ids",
+        ));
     };
     let value = value.0.to_string();
     let failed = |error| error::session(&error);
@@ -355,7 +406,10 @@ async fn set_option(connection: &Connection, params: Value) -> Result<Value, Rpc
         "level" => session.set_level(value.clone()).await.map_err(failed)?,
         other => {
             let shown: String = other.chars().take(40).collect();
-            return Err(bad("params", format!("there is no option {shown:?}: mode, model or level")));
+            return Err(bad(
+                "params",
+                format!("there is no option {shown:?}: mode, model or level"),
+            ));
         }
     }
     Ok(json!({ "configOptions": options(&session.summary().await) }))

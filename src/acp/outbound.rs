@@ -7,9 +7,9 @@
 //! only to a client that speaks our part. Not here: pace and order (`stream`), permission
 //! requests (`outbound::ask`).
 
+pub(crate) mod ask;
 mod call;
 mod item;
-pub(crate) mod ask;
 pub(crate) mod size;
 
 use serde_json::{Map, Value, json};
@@ -96,9 +96,7 @@ impl View {
                 self.sent = self.sent.max(end);
                 frames
             }
-            Event::Text { to, kind, chunk } => {
-                self.text(to, &kind, &chunk, crate::clock::now_ms())
-            }
+            Event::Text { to, kind, chunk } => self.text(to, &kind, &chunk, crate::clock::now_ms()),
             Event::Progress(progress) => {
                 if !self.client.has(Capability::Progress) {
                     return Vec::new();
@@ -183,7 +181,9 @@ impl View {
     fn update(&self, update: Value, meta: Map<String, Value>) -> Frame {
         let mut params = self.params(update, meta);
         if size::shrink(&mut params, &["sessionId", "replay"])
-            && let Some(meta) = params.pointer_mut("/_meta/lembas").and_then(Value::as_object_mut)
+            && let Some(meta) = params
+                .pointer_mut("/_meta/lembas")
+                .and_then(Value::as_object_mut)
         {
             meta.insert("cut".to_owned(), true.into());
         }
@@ -191,7 +191,13 @@ impl View {
     }
 
     fn params(&self, update: Value, meta: Map<String, Value>) -> Value {
-        json!({ "sessionId": self.session, "update": update, "_meta": { "lembas": meta } })
+        // Put together by hand: this is done for every piece of text, and `json!` would copy it.
+        let ours = object([("lembas", Value::Object(meta))]);
+        object([
+            ("sessionId", self.session.as_str().into()),
+            ("update", update),
+            ("_meta", ours),
+        ])
     }
 
     /// An event of ours. `when` is its turn and time; a phase is no item and has neither.
@@ -203,9 +209,12 @@ impl View {
         mut data: Value,
     ) -> Frame {
         size::shrink(&mut data, &["command", "segment"]);
-        let mut params = json!({
-            "sessionId": self.session, "seq": place.seq, "type": name, "data": data,
-        });
+        let mut params = object([
+            ("sessionId", self.session.as_str().into()),
+            ("seq", place.seq.0.into()),
+            ("type", name.into()),
+            ("data", data),
+        ]);
         if let (Some(params), Some((turn, time))) = (params.as_object_mut(), when) {
             params.insert("turn".to_owned(), turn.into());
             params.insert("time".to_owned(), time.into());
@@ -233,7 +242,12 @@ fn weight(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
         Value::Array(list) => list.iter().map(weight).sum::<usize>() + 2,
-        Value::Object(map) => map.iter().map(|(k, v)| k.len() + 4 + weight(v)).sum::<usize>() + 2,
+        Value::Object(map) => {
+            map.iter()
+                .map(|(k, v)| k.len() + 4 + weight(v))
+                .sum::<usize>()
+                + 2
+        }
         _ => 8,
     }
 }
@@ -244,6 +258,15 @@ fn chunk(kind: &str, text: &str, place: Position) -> Value {
         "messageId": place.seq.0.to_string(),
         "content": { "type": "text", "text": text },
     })
+}
+
+fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::Object(
+        fields
+            .map(|(key, value)| (key.to_owned(), value))
+            .into_iter()
+            .collect(),
+    )
 }
 
 #[cfg(test)]

@@ -19,6 +19,9 @@ use crate::session::{
 };
 use crate::store::item::Item;
 
+/// A page of sessions, and what to go on from when there are more.
+pub type Page = (Vec<Summary>, Option<String>);
+
 /// All sessions of this computer.
 pub trait Sessions: Send + Sync + 'static {
     fn open(&self, new: NewSession) -> BoxFuture<'_, Result<Arc<dyn OneSession>, SessionError>>;
@@ -35,7 +38,7 @@ pub trait Sessions: Send + Sync + 'static {
         cwd: Option<PathBuf>,
         after: Option<String>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<(Vec<Summary>, Option<String>), SessionError>>;
+    ) -> BoxFuture<'a, Result<Page, SessionError>>;
     fn asks<'a>(&'a self, asker: &'a Origin) -> BoxFuture<'a, Vec<OpenAsk>>;
     /// Marked changed whenever a summary or an ask changes.
     fn changes(&self) -> watch::Receiver<u64>;
@@ -57,11 +60,8 @@ pub trait OneSession: Send + Sync + 'static {
         ask: &'a AskId,
         seconds: u64,
     ) -> BoxFuture<'a, Result<u64, AnswerError>>;
-    fn set_mode<'a>(
-        &'a self,
-        mode: Mode,
-        by: &'a str,
-    ) -> BoxFuture<'a, Result<Mode, SessionError>>;
+    fn set_mode<'a>(&'a self, mode: Mode, by: &'a str)
+    -> BoxFuture<'a, Result<Mode, SessionError>>;
     fn set_model(&self, model: String) -> BoxFuture<'_, Result<(), SessionError>>;
     fn set_level(&self, level: String) -> BoxFuture<'_, Result<(), SessionError>>;
     /// The level of the model, where one was chosen.
@@ -98,7 +98,7 @@ impl Sessions for Registry {
         cwd: Option<PathBuf>,
         after: Option<String>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<(Vec<Summary>, Option<String>), SessionError>> {
+    ) -> BoxFuture<'a, Result<Page, SessionError>> {
         Self::list(self, asker, cwd, after, limit).boxed()
     }
 

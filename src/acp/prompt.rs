@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 use super::connection::{Connection, subject};
 use super::error;
 use super::inbound::{self, PromptMeta};
+use super::keys;
 use super::port::OneSession;
 use crate::ids::{SessionId, random_hex};
 use crate::permission::Origin;
@@ -105,12 +106,11 @@ pub(crate) fn cancel(connection: &Arc<Connection>, params: &Value) {
     // A turn of an earlier connection: its prompt has no answer here.
     let there = Arc::clone(connection);
     connection.tasks.spawn("cancel", async move {
-        let session = match there.limits.work() {
-            Ok(()) => there.session(&id).await.ok(),
-            Err(_) => None,
-        };
+        let session = there.session(&id).await.ok();
         let turn = match &session {
-            Some(session) => Some(session.summary().await).filter(|s| s.running).map(|s| s.turn),
+            Some(session) => Some(session.summary().await)
+                .filter(|s| s.running)
+                .map(|s| s.turn),
             None => None,
         };
         found.cancel();
@@ -144,13 +144,14 @@ async fn run(place: Place, params: Value) -> Result<Value, RpcError> {
     let request: v1::PromptRequest = inbound::params(params)?;
     let meta: PromptMeta = inbound::ours(request.meta.as_ref())?;
     meta.agents.map(inbound::Agents::check).transpose()?;
+    meta.key.as_deref().map(keys::check).transpose()?;
     let parts = inbound::parts(request.prompt)?;
     let (session, _) = connection.workable(&place.session).await?;
     let scheduled = session.scheduled();
     // The key of a scheduled run's own prompt is the run. With another key a person goes on in
     // the run's session.
-    let of_run = scheduled
-        .filter(|scheduled| meta.key.as_ref().is_none_or(|key| *key == scheduled.run));
+    let of_run =
+        scheduled.filter(|scheduled| meta.key.as_ref().is_none_or(|key| *key == scheduled.run));
     let source = match (&of_run, meta.machine) {
         (Some(_), _) => Source::Scheduled,
         (None, true) => Source::Machine,
@@ -158,14 +159,16 @@ async fn run(place: Place, params: Value) -> Result<Value, RpcError> {
     };
     let key = match &of_run {
         Some(scheduled) => format!("run:{}", scheduled.run),
-        None => meta.key.unwrap_or_else(|| format!("{}{}", connection.own, random_hex(8))),
+        None => meta
+            .key
+            .unwrap_or_else(|| format!("{}{}", connection.own, random_hex(8))),
     };
     for cancel in &place.before {
         cancel.cancelled().await;
     }
-    let run = of_run.as_ref().map(|scheduled| {
-        json!({ "schedule": scheduled.schedule, "run": scheduled.run })
-    });
+    let run = of_run
+        .as_ref()
+        .map(|scheduled| json!({ "schedule": scheduled.schedule, "run": scheduled.run }));
     let prompt = Prompt {
         key,
         source,
@@ -173,10 +176,20 @@ async fn run(place: Place, params: Value) -> Result<Value, RpcError> {
         run,
     };
     let done = turn(&*session, prompt, &place.cancelled).await;
-    let answer = answer(connection, &*session, done, &place.cancelled, of_run.as_ref()).await;
+    let answer = answer(
+        connection,
+        &*session,
+        done,
+        &place.cancelled,
+        of_run.as_ref(),
+    )
+    .await;
     // What happened in the turn is heard before its end.
     let head = session.summary().await.head;
-    connection.streams.passed(&place.session, head, BEHIND).await;
+    connection
+        .streams
+        .passed(&place.session, head, BEHIND)
+        .await;
     answer
 }
 

@@ -22,7 +22,11 @@ const BATCH: usize = 64;
 
 pub(crate) async fn load(connection: Arc<Connection>, call: Call) -> Result<Value, RpcError> {
     let request: v1::LoadSessionRequest = inbound::params(call.params)?;
-    given(&connection, &request.mcp_servers, request.system_prompt.is_some())?;
+    given(
+        &connection,
+        &request.mcp_servers,
+        request.system_prompt.is_some(),
+    )?;
     let id = SessionId::new(request.session_id.0.as_ref());
     let (session, summary) = connection.workable(&id).await?;
     same_folder(&connection, &summary, request.cwd).await?;

@@ -136,8 +136,16 @@ impl Streams {
     /// Waits until everything up to an item has been sent, where its session is streamed at all;
     /// gives up when nothing moved for `patience`.
     pub(crate) async fn passed(&self, session: &SessionId, seq: Seq, patience: Duration) {
-        let pump = self.pumps.lock().get(session).map(|p| (p.sent.clone(), p.stop.clone()));
+        let pump = self
+            .pumps
+            .lock()
+            .get(session)
+            .map(|p| (p.sent.clone(), p.stop.clone()));
         let Some((mut sent, stop)) = pump else { return };
+        if !*self.open.borrow() {
+            // Nothing moves yet: what waits here may be what the streams wait for.
+            return;
+        }
         let moving = async {
             while sent.borrow_and_update().seq < seq {
                 match clock::timeout(patience, sent.changed()).await {
@@ -175,7 +183,9 @@ impl Flow {
                     None => return,
                 }
             }
-            let Ok(turn) = turns.acquire().await else { return };
+            let Ok(turn) = turns.acquire().await else {
+                return;
+            };
             if *self.hold.borrow() {
                 drop(turn);
                 if self.hold.wait_for(|hold| !*hold).await.is_err() {
@@ -183,7 +193,11 @@ impl Flow {
                 }
                 continue;
             }
-            if self.burst(&mut frames, &mut view, &mut *journal).await.is_err() {
+            if self
+                .burst(&mut frames, &mut view, &mut *journal)
+                .await
+                .is_err()
+            {
                 return;
             }
             drop(turn);

@@ -133,7 +133,12 @@ mod tests {
         assert_eq!(json["phase"], "loading_model");
         assert_eq!(json["percent"], 2);
         doing.hint(&Hint::Queued { position: None }, "m");
-        assert!(serde_json::to_value(doing.now()).unwrap().get("position").is_none());
+        assert!(
+            serde_json::to_value(doing.now())
+                .unwrap()
+                .get("position")
+                .is_none()
+        );
         doing.idle();
         assert_eq!(doing.now(), None);
     }

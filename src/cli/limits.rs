@@ -11,6 +11,7 @@ use super::out::Out;
 use super::{Ending, ask, usage};
 use crate::config::edit::{Change, EditError, Edited, edit};
 use crate::config::{Approvals, Config, ConfigError, Mode, Paths, load};
+use crate::daemon::about;
 use crate::text::nearest::nearest;
 use crate::text::{path, words};
 
@@ -84,7 +85,7 @@ fn tell_roots(out: Out, paths: &Paths, verb: &str, root: &Path, edited: &Edited)
         }));
     } else {
         out.verb(verb, paths.show(root));
-        out.verb("Works in", works_in(paths, &edited.config));
+        out.verb("Works in", about::works_in(paths, &edited.config));
     }
     Ok(Exit::Well)
 }
@@ -255,34 +256,9 @@ fn set_paused(out: Out, paths: &Paths, paused: bool) -> Ending {
     } else if paused {
         out.verb("Paused", "all remote work, until:  lembas resume-work");
     } else {
-        out.verb("Working", words_of(paths, &edited.config));
+        out.verb("Working", about::limits(paths, &edited.config));
     }
     Ok(Exit::Well)
-}
-
-/// `~/a and ~/b`, or `no folder yet`.
-pub(super) fn works_in(paths: &Paths, config: &Config) -> String {
-    let roots: Vec<String> = config.remote.roots.iter().map(|r| paths.show(r)).collect();
-    if roots.is_empty() {
-        "no folder yet".to_owned()
-    } else {
-        roots.join(", ")
-    }
-}
-
-/// `works in ~/a, up to Edit, scheduled work off`.
-pub(super) fn words_of(paths: &Paths, config: &Config) -> String {
-    let remote = &config.remote;
-    if !remote.enabled {
-        return "remote work off".to_owned();
-    }
-    format!(
-        "{}works in {}, up to {}, scheduled work {}",
-        if remote.paused { "paused, " } else { "" },
-        works_in(paths, config),
-        remote.max_mode.title(),
-        if remote.scheduled { "on" } else { "off" }
-    )
 }
 
 fn state(edited: &Edited) -> &'static str {

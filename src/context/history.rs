@@ -74,7 +74,12 @@ impl History {
                     // An answer that was cut off and asked for again counts for nothing.
                     let cut = step.as_ref().is_some_and(|s| !s.sampled);
                     let reasoning = item.turn == last_turn;
-                    finish(&mut messages, step.take().filter(|_| !cut), &results, reasoning);
+                    finish(
+                        &mut messages,
+                        step.take().filter(|_| !cut),
+                        &results,
+                        reasoning,
+                    );
                     step = Some(Step::default());
                 }
                 Body::TurnEnd { .. } => {

@@ -12,11 +12,12 @@ use tokio::sync::Notify;
 
 use super::control::{Detail, refusal};
 use super::status::{Device, Limits, Linked, Status};
+use super::watches::{AllowError, Watches};
 use crate::acp::Sessions;
 use crate::clock;
 use crate::config::Live;
 use crate::ids::AskId;
-use crate::permission::Origin;
+use crate::permission::{Origin, Rule};
 use crate::session::{Answer, AnswerError, OpenAsk, Outcome};
 use crate::store::db::StoreError;
 use crate::store::device::Store;
@@ -48,6 +49,7 @@ pub struct Parts {
     pub sessions: Arc<dyn Sessions>,
     pub link: Arc<dyn Link>,
     pub monitor: Arc<dyn Monitor>,
+    pub watches: Watches,
     pub device: Arc<dyn Fn() -> Device + Send + Sync>,
     /// Marked to look at the settings at once.
     pub look: Arc<Notify>,
@@ -102,8 +104,8 @@ pub fn methods(parts: Parts) -> Result<Methods, RegisterMethodError> {
             .into_iter()
             .map(|rule| {
                 json!({
-                    "id": rule.id, "origin": rule.origin, "session": rule.session,
-                    "made": rule.made, "by": rule.by, "data": rule.data,
+                    "id": rule.id.clone(), "origin": rule.origin, "session": rule.session,
+                    "made": rule.made, "by": rule.by, "words": Rule { id: rule.id, data: rule.data }.words(),
                 })
             })
             .collect();
@@ -111,6 +113,15 @@ pub fn methods(parts: Parts) -> Result<Methods, RegisterMethodError> {
     })?;
     method(&mut table, "rules_remove", |parts, params| async move {
         remove_rule(&parts, params).await
+    })?;
+    method(&mut table, "pending", |parts, _: Value| async move {
+        Ok(json!({ "now": clock::now_ms(), "pending": parts.watches.refused() }))
+    })?;
+    method(&mut table, "allow", |parts, params: Number| async move {
+        let allowed = parts.watches.allow(params.number).await;
+        allowed
+            .map(|rule| json!(rule))
+            .map_err(|error| not_allowed(&error))
     })?;
     method(&mut table, "log", |parts, params: Page| async move {
         let lines = parts.store.audit_log(params.limit.clamp(1, 10_000)).await;
@@ -318,6 +329,28 @@ fn not_taken(error: &AnswerError) -> ErrorObjectOwned {
             code: code.into(),
             why: None,
             fixes: vec!["lembas asks".into()],
+            number: None,
+        },
+    )
+}
+
+#[derive(Debug, Deserialize)]
+struct Number {
+    number: u64,
+}
+
+fn not_allowed(error: &AllowError) -> ErrorObjectOwned {
+    let (code, fix) = match error {
+        AllowError::Unknown(_) => ("gone", "lembas rules pending"),
+        AllowError::OnceOnly => ("scope", "write the command so that it changes nothing"),
+        AllowError::Store(_) => ("unavailable", "df -h ~"),
+    };
+    refusal(
+        error.to_string(),
+        Detail {
+            code: code.into(),
+            why: std::error::Error::source(error).map(ToString::to_string),
+            fixes: vec![fix.into()],
             number: None,
         },
     )

@@ -2,12 +2,13 @@
 //! go (spec/acp.md D1, D4, D7).
 
 use std::fmt;
+use std::sync::Arc;
 
 use reqwest::Url;
 
 /// The address of an instance: an origin and, if any, a path without a final `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Base(Url);
+pub struct Base(Arc<Url>);
 
 /// Why an address is not taken. Each message is whole and for a person.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,12 +55,12 @@ impl Base {
         let path = url.path().trim_end_matches('/').to_owned();
         url.set_path(&path);
         check_credential(&url)?;
-        Ok(Self(url))
+        Ok(Self(Arc::new(url)))
     }
 
     /// `<base>/<path>`; `path` has no leading `/`.
     pub fn join(&self, path: &str) -> Url {
-        let mut url = self.0.clone();
+        let mut url = (*self.0).clone();
         let whole = format!("{}/{path}", url.path().trim_end_matches('/'));
         url.set_path(&whole);
         url

@@ -103,7 +103,12 @@ impl Message for tungstenite::Message {
 
     fn ended(error: Self::Error) -> Result<Option<Incoming>, String> {
         match error {
-            tungstenite::Error::ConnectionClosed | tungstenite::Error::AlreadyClosed => Ok(None),
+            tungstenite::Error::ConnectionClosed
+            | tungstenite::Error::AlreadyClosed
+            // The other side went without a close frame.
+            | tungstenite::Error::Protocol(
+                tungstenite::error::ProtocolError::ResetWithoutClosingHandshake,
+            ) => Ok(None),
             tungstenite::Error::Capacity(tungstenite::error::CapacityError::MessageTooLong {
                 size,
                 ..
@@ -112,10 +117,6 @@ impl Message for tungstenite::Message {
                 bytes: size,
                 over: true,
             })),
-            // The other side went without a close frame.
-            tungstenite::Error::Protocol(
-                tungstenite::error::ProtocolError::ResetWithoutClosingHandshake,
-            ) => Ok(None),
             error => Err(error.to_string()),
         }
     }

@@ -67,7 +67,10 @@ mod tests {
             Some(Duration::from_secs(7))
         );
         assert_eq!(retry.pause(1, &status(429, Some(3600)), 0.3), None);
-        assert_eq!(retry.pause(1, &status(503, None), 0.0), Some(Duration::from_millis(500)));
+        assert_eq!(
+            retry.pause(1, &status(503, None), 0.0),
+            Some(Duration::from_millis(500))
+        );
         assert_eq!(retry.pause(1, &status(401, None), 0.0), None);
         assert_eq!(retry.pause(1, &status(400, Some(1)), 0.0), None);
     }

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::rule::{Wanted, wanted};
 use super::{git, paths, programs, reader};
-use crate::shell::{
-    Assignment, Doubt, DoubtKind, Invocation, Redirect, Script, Word, inner,
-};
+use crate::shell::{Assignment, Doubt, DoubtKind, Invocation, Redirect, Script, Word, inner};
 use crate::spec::permission::{Access, Operands, permission};
 
 /// What a part does at most.
@@ -51,8 +49,12 @@ pub(super) enum Finding {
         text: &'static str,
         read: bool,
     },
-    Instructions { path: PathBuf },
-    Secret { path: PathBuf },
+    Instructions {
+        path: PathBuf,
+    },
+    Secret {
+        path: PathBuf,
+    },
     /// Prints environments or other processes.
     Environment,
 }
@@ -150,7 +152,11 @@ impl Places {
             self.unknown = true;
             return;
         };
-        let more: Vec<_> = self.at.iter().map(|at| paths::spelled(&at.join(&to))).collect();
+        let more: Vec<_> = self
+            .at
+            .iter()
+            .map(|at| paths::spelled(&at.join(&to)))
+            .collect();
         for place in more {
             if !self.at.contains(&place) {
                 self.at.push(place);
@@ -346,17 +352,19 @@ fn redirected(redirect: &Redirect, ground: &Ground<'_>, places: &Places) -> Opti
     let nowhere = matches!(
         redirect.target.literal(),
         Some("/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/stdin" | "/dev/tty")
-    ) || redirect
-        .target
-        .literal()
-        .is_some_and(|t| t.strip_prefix("/dev/fd/").is_some_and(|n| n.parse::<u8>().is_ok()));
+    ) || redirect.target.literal().is_some_and(|t| {
+        t.strip_prefix("/dev/fd/")
+            .is_some_and(|n| n.parse::<u8>().is_ok())
+    });
     if nowhere || redirect.target.dynamic == Some(crate::shell::Dynamic::Process) {
         return None;
     }
     let mut part = Part::of(&redirect.segment, Effect::Read, "a redirection");
-    if redirect.target.literal().is_some_and(|t| {
-        t.starts_with("/dev/tcp/") || t.starts_with("/dev/udp/")
-    }) {
+    if redirect
+        .target
+        .literal()
+        .is_some_and(|t| t.starts_with("/dev/tcp/") || t.starts_with("/dev/udp/"))
+    {
         part.raise(Effect::Open);
         return Some(part);
     }
@@ -412,12 +420,22 @@ fn invoked(
     if name == Some("cd") || name == Some("pushd") {
         places.unknown = true;
     }
-    ran(name.unwrap_or_default(), base, invocation, &mut part, ground, places);
+    ran(
+        name.unwrap_or_default(),
+        base,
+        invocation,
+        &mut part,
+        ground,
+        places,
+    );
     part
 }
 
 fn declares(name: &str) -> bool {
-    matches!(name, "declare" | "local" | "readonly" | "typeset" | "export")
+    matches!(
+        name,
+        "declare" | "local" | "readonly" | "typeset" | "export"
+    )
 }
 
 /// The name under which the tables know the program: a bare word that is no function or alias of
@@ -432,8 +450,10 @@ fn known_name<'a>(program: &'a str, script: &Script, ground: &Ground<'_>) -> Opt
     let path = Path::new(program);
     let (folder, name) = (path.parent()?, path.file_name()?.to_str()?);
     let spelled = paths::spelled(folder);
-    (folder.is_absolute() && ground.path.contains(&spelled) && paths::resolve(path).starts_with(paths::resolve(&spelled).parent()?))
-        .then_some(name)
+    (folder.is_absolute()
+        && ground.path.contains(&spelled)
+        && paths::resolve(path).starts_with(paths::resolve(&spelled).parent()?))
+    .then_some(name)
 }
 
 /// A wrapper that changes nothing about what it wraps, options included.
@@ -452,12 +472,17 @@ fn harmless_wrapper(invocation: &Invocation, name: Option<&str>) -> bool {
                 Some((variable, _)) if !variable.starts_with('-') => {
                     permission().defaults.variables.harmless.contains(variable)
                 }
-                _ => !matches!(w.text(), "-C" | "--chdir" | "-S" | "-a") && !w.text().starts_with("--chdir"),
+                _ => {
+                    !matches!(w.text(), "-C" | "--chdir" | "-S" | "-a")
+                        && !w.text().starts_with("--chdir")
+                }
             }),
         "xargs" => !words
             .iter()
             .take_while(|w| w.text().starts_with('-'))
-            .any(|w| w.text().starts_with("-a") || w.text().starts_with("--arg-file") || w.text() == "-o"),
+            .any(|w| {
+                w.text().starts_with("-a") || w.text().starts_with("--arg-file") || w.text() == "-o"
+            }),
         _ => true,
     }
 }
@@ -469,7 +494,11 @@ fn credentials(invocation: &Invocation, part: &mut Part, ground: &Ground<'_>, pl
         let value = text.split_once('=').map_or(0, |(name, _)| name.len() + 1);
         for word in [word.clone(), word.after(value)] {
             let text = word.text();
-            if !text.contains('/') && !text.starts_with('.') && !word.tilde && !word.raw.contains("$HOME") {
+            if !text.contains('/')
+                && !text.starts_with('.')
+                && !word.tilde
+                && !word.raw.contains("$HOME")
+            {
                 continue;
             }
             for path in meant(&word, ground, places) {
@@ -596,20 +625,17 @@ fn prints_environment(base: &str, arguments: &[Word]) -> bool {
 }
 
 /// What a known writer changes.
-fn writer(
-    base: &str,
-    arguments: &[Word],
-    part: &mut Part,
-    ground: &Ground<'_>,
-    places: &Places,
-) {
+fn writer(base: &str, arguments: &[Word], part: &mut Part, ground: &Ground<'_>, places: &Places) {
     let Some(table) = permission().options.writers.get(base) else {
         return;
     };
     let takes: Vec<String> = table.options.iter().chain(&table.script).cloned().collect();
     let split = reader::split(arguments, &takes);
     let scripted = split.values.iter().any(|(option, _)| {
-        table.script.iter().any(|s| option.ends_with(s.trim_start_matches('-')))
+        table
+            .script
+            .iter()
+            .any(|s| option.ends_with(s.trim_start_matches('-')))
     });
     let when: Vec<&str> = table.when.iter().map(String::as_str).collect();
     if !when.is_empty() && !programs::any_gated(&split.options, &when) {

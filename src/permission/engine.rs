@@ -240,7 +240,12 @@ impl Judging<'_> {
                 rulings.push(if secret {
                     self.secret(&real)
                 } else {
-                    self.table(self.does(|r| r.read_inside), "It reads.", None, BoxKind::Read)
+                    self.table(
+                        self.does(|r| r.read_inside),
+                        "It reads.",
+                        None,
+                        BoxKind::Read,
+                    )
                 });
             } else if paths::beneath(&real, &free) {
                 let does = self.does(|r| r.read_inside);
@@ -296,10 +301,20 @@ impl Judging<'_> {
         let wanted = Some(Wanted::File(real.clone()));
         rulings.push(if paths::beneath(&real, &self.context.roots) {
             let reason = format!("It changes {shown}.");
-            self.table(self.does(|r| r.write_inside), &reason, wanted, BoxKind::Roots)
+            self.table(
+                self.does(|r| r.write_inside),
+                &reason,
+                wanted,
+                BoxKind::Roots,
+            )
         } else {
             let reason = format!("It changes {shown}, outside of the shared folders.");
-            self.table(self.does(|r| r.write_outside), &reason, wanted, BoxKind::Roots)
+            self.table(
+                self.does(|r| r.write_outside),
+                &reason,
+                wanted,
+                BoxKind::Roots,
+            )
         });
         let subject = Subject {
             kind: "write",
@@ -450,7 +465,10 @@ impl Judging<'_> {
             rulings.push(self.table(does, &reason, Some(Wanted::Read(path.clone())), kind));
         }
         if let Some(path) = &part.write_outside {
-            let reason = format!("It changes {}, outside of the shared folders.", path.display());
+            let reason = format!(
+                "It changes {}, outside of the shared folders.",
+                path.display()
+            );
             let does = self.does(|r| r.write_outside);
             rulings.push(self.table(does, &reason, part.wanted.clone(), kind));
         }
@@ -588,7 +606,11 @@ impl Judging<'_> {
                 .map(shell::Word::text)
                 .filter(|t| !t.starts_with('-'))
                 .collect();
-            for terms in self.rules.iter().filter(|t| !t.allow && cwd.starts_with(&t.cwd)) {
+            for terms in self
+                .rules
+                .iter()
+                .filter(|t| !t.allow && cwd.starts_with(&t.cwd))
+            {
                 let hit = terms.patterns.iter().any(|p| match p {
                     Pattern::Prefix { words } | Pattern::Exact { words } => {
                         words.len() <= said.len() && words.iter().zip(&said).all(|(a, b)| a == b)
@@ -637,7 +659,12 @@ impl Judging<'_> {
                 roots: self.context.roots.clone(),
                 also: parts
                     .iter()
-                    .flat_map(|p| p.read_outside.iter().cloned().chain(p.findings.iter().filter_map(secret_path)))
+                    .flat_map(|p| {
+                        p.read_outside
+                            .iter()
+                            .cloned()
+                            .chain(p.findings.iter().filter_map(secret_path))
+                    })
                     .collect(),
             },
             environment: if monitor {
@@ -650,7 +677,11 @@ impl Judging<'_> {
 
     /// The strictest ruling decides.
     fn verdict(&self, rulings: Vec<Ruling>, subject: Subject<'_>) -> Verdict {
-        let level = rulings.iter().map(|r| r.level).max().unwrap_or(Level::Allow);
+        let level = rulings
+            .iter()
+            .map(|r| r.level)
+            .max()
+            .unwrap_or(Level::Allow);
         let Some(worst) = rulings.iter().find(|r| r.level == level) else {
             return Verdict::Allow(self.grant(subject, None));
         };
@@ -679,9 +710,10 @@ impl Judging<'_> {
     fn grant(&self, subject: Subject<'_>, rule: Option<&Terms>) -> Grant {
         let digest = self.digest(&subject);
         let (source, text) = match rule {
-            Some(terms) if terms.session.is_some() => {
-                ("session", format!("you allowed {} for this session", terms.from))
-            }
+            Some(terms) if terms.session.is_some() => (
+                "session",
+                format!("you allowed {} for this session", terms.from),
+            ),
             Some(terms) => ("rule", format!("you allowed {} in this folder", terms.from)),
             None => (subject.source, subject.text),
         };
@@ -723,7 +755,11 @@ impl Judging<'_> {
         }
         let kind = subject.run.as_ref().map(|run| run.r#box.kind);
         let once = level == Level::AskOnce || wanted.is_none() || patterns.is_empty();
-        let scopes = if once { vec![Scope::Once] } else { self.scopes() };
+        let scopes = if once {
+            vec![Scope::Once]
+        } else {
+            self.scopes()
+        };
         let kind_word = kind.map_or("", BoxKind::word);
         let rule = (!once).then(|| {
             Rule::of(Terms {

@@ -100,7 +100,11 @@ fn plain_path(word: &Word, home: &Path) -> String {
         parts.pop();
     }
     let joined = parts.join("/");
-    if absolute { format!("/{joined}") } else { joined }
+    if absolute {
+        format!("/{joined}")
+    } else {
+        joined
+    }
 }
 
 fn all(part: &str) -> bool {

@@ -8,15 +8,51 @@ use crate::shell::Word;
 
 /// Options of any reading command that write or start something.
 const GATED: &[&str] = &[
-    "--output", "--ext-diff", "--textconv", "--open-files-in-pager", "--exec", "--upload-pack",
-    "--show-signature", "--filters", "--orderfile", "-O", "--contents", "--no-index", "--batch-command",
+    "--output",
+    "--ext-diff",
+    "--textconv",
+    "--open-files-in-pager",
+    "--exec",
+    "--upload-pack",
+    "--show-signature",
+    "--filters",
+    "--orderfile",
+    "-O",
+    "--contents",
+    "--no-index",
+    "--batch-command",
 ];
 
 const READS: &[&str] = &[
-    "status", "log", "diff", "show", "rev-parse", "ls-files", "ls-tree", "blame", "annotate",
-    "describe", "shortlog", "rev-list", "name-rev", "merge-base", "cat-file", "grep", "diff-tree",
-    "diff-index", "diff-files", "for-each-ref", "show-ref", "count-objects", "whatchanged",
-    "cherry", "range-diff", "check-ignore", "check-attr", "version", "show-branch",
+    "status",
+    "log",
+    "diff",
+    "show",
+    "rev-parse",
+    "ls-files",
+    "ls-tree",
+    "blame",
+    "annotate",
+    "describe",
+    "shortlog",
+    "rev-list",
+    "name-rev",
+    "merge-base",
+    "cat-file",
+    "grep",
+    "diff-tree",
+    "diff-index",
+    "diff-files",
+    "for-each-ref",
+    "show-ref",
+    "count-objects",
+    "whatchanged",
+    "cherry",
+    "range-diff",
+    "check-ignore",
+    "check-attr",
+    "version",
+    "show-branch",
 ];
 
 /// The subcommand of a call and what follows it; none where other options than these stand first.
@@ -56,24 +92,61 @@ pub(super) fn check(arguments: &[Word], open_ended: bool) -> Option<Reads<'_>> {
         return None;
     }
     let first = split.operands.first().map(|w| w.text());
-    let given = |options: &[&str]| split.options.iter().any(|o| {
-        options.contains(&o.split('=').next().unwrap_or_default())
-    });
-    let all = |options: &[&str]| split.options.iter().all(|o| {
-        options.contains(&o.split('=').next().unwrap_or_default())
-    });
+    let given = |options: &[&str]| {
+        split
+            .options
+            .iter()
+            .any(|o| options.contains(&o.split('=').next().unwrap_or_default()))
+    };
+    let all = |options: &[&str]| {
+        split
+            .options
+            .iter()
+            .all(|o| options.contains(&o.split('=').next().unwrap_or_default()))
+    };
     let reads = match name {
         "branch" => {
             all(&[
-                "-a", "-r", "-v", "-vv", "-l", "--all", "--remotes", "--verbose", "--list",
-                "--show-current", "--merged", "--no-merged", "--contains", "--no-contains",
-                "--sort", "--format", "--column", "--points-at",
+                "-a",
+                "-r",
+                "-v",
+                "-vv",
+                "-l",
+                "--all",
+                "--remotes",
+                "--verbose",
+                "--list",
+                "--show-current",
+                "--merged",
+                "--no-merged",
+                "--contains",
+                "--no-contains",
+                "--sort",
+                "--format",
+                "--column",
+                "--points-at",
             ]) && (split.operands.is_empty()
-                || given(&["-l", "--list", "--merged", "--no-merged", "--contains", "--points-at"]))
+                || given(&[
+                    "-l",
+                    "--list",
+                    "--merged",
+                    "--no-merged",
+                    "--contains",
+                    "--points-at",
+                ]))
         }
         "tag" => {
-            all(&["-l", "-n", "--list", "--sort", "--format", "--contains", "--merged", "--points-at"])
-                && (split.operands.is_empty() || given(&["-l", "--list", "--contains", "--merged", "--points-at"]))
+            all(&[
+                "-l",
+                "-n",
+                "--list",
+                "--sort",
+                "--format",
+                "--contains",
+                "--merged",
+                "--points-at",
+            ]) && (split.operands.is_empty()
+                || given(&["-l", "--list", "--contains", "--merged", "--points-at"]))
         }
         "remote" => all(&["-v", "--verbose"]) && (first.is_none() || first == Some("get-url")),
         "stash" => matches!(first, Some("list" | "show")),
@@ -86,7 +159,8 @@ pub(super) fn check(arguments: &[Word], open_ended: bool) -> Option<Reads<'_>> {
         paths: folder
             .into_iter()
             .chain(split.operands.iter().copied().filter(|w| {
-                w.text().starts_with(['/', '~']) || w.text().split('/').any(|p| p == "..") && !w.text().contains("...")
+                w.text().starts_with(['/', '~'])
+                    || w.text().split('/').any(|p| p == "..") && !w.text().contains("...")
             }))
             .collect(),
         repository: true,
@@ -153,7 +227,10 @@ fn setting(file: &Path) -> Option<String> {
         let key = key.trim().to_ascii_lowercase();
         let off = matches!(value.trim(), "false" | "no" | "off" | "0" | "");
         let starts = match (section.as_str(), key.as_str()) {
-            ("core", "fsmonitor" | "hookspath" | "sshcommand" | "gitproxy" | "askpass" | "worktree")
+            (
+                "core",
+                "fsmonitor" | "hookspath" | "sshcommand" | "gitproxy" | "askpass" | "worktree",
+            )
             | ("diff", "external" | "command" | "textconv")
             | ("filter", "clean" | "smudge" | "process")
             | ("gpg", "program")

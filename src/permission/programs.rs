@@ -4,11 +4,7 @@ use super::reader::{Reads, gated, split};
 use crate::shell::Word;
 
 /// What the call reads, or none when it may do more than read.
-pub(super) fn check<'a>(
-    check: &str,
-    arguments: &'a [Word],
-    open_ended: bool,
-) -> Option<Reads<'a>> {
+pub(super) fn check<'a>(check: &str, arguments: &'a [Word], open_ended: bool) -> Option<Reads<'a>> {
     match check {
         "find" => find(arguments),
         "git" => super::git::check(arguments, open_ended),
@@ -35,17 +31,86 @@ fn cd(arguments: &[Word]) -> Option<Reads<'_>> {
 /// Tests and actions that only look. Those with a value take the next word.
 fn find(arguments: &[Word]) -> Option<Reads<'_>> {
     const VALUE: &[&str] = &[
-        "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex",
-        "-lname", "-ilname", "-type", "-xtype", "-size", "-mtime", "-mmin", "-atime", "-amin",
-        "-ctime", "-cmin", "-maxdepth", "-mindepth", "-perm", "-user", "-group", "-uid", "-gid",
-        "-links", "-inum", "-printf", "-regextype", "-used", "-fstype", "-context",
+        "-name",
+        "-iname",
+        "-path",
+        "-ipath",
+        "-wholename",
+        "-iwholename",
+        "-regex",
+        "-iregex",
+        "-lname",
+        "-ilname",
+        "-type",
+        "-xtype",
+        "-size",
+        "-mtime",
+        "-mmin",
+        "-atime",
+        "-amin",
+        "-ctime",
+        "-cmin",
+        "-maxdepth",
+        "-mindepth",
+        "-perm",
+        "-user",
+        "-group",
+        "-uid",
+        "-gid",
+        "-links",
+        "-inum",
+        "-printf",
+        "-regextype",
+        "-used",
+        "-fstype",
+        "-context",
     ];
-    const FILE: &[&str] = &["-newer", "-anewer", "-cnewer", "-samefile", "-newermt", "-newerct"];
+    const FILE: &[&str] = &[
+        "-newer",
+        "-anewer",
+        "-cnewer",
+        "-samefile",
+        "-newermt",
+        "-newerct",
+    ];
     const BARE: &[&str] = &[
-        "-print", "-print0", "-ls", "-prune", "-quit", "-empty", "-readable", "-writable",
-        "-executable", "-true", "-false", "-not", "-and", "-or", "-a", "-o", "!", "(", ")", ",",
-        "-depth", "-d", "-mount", "-xdev", "-follow", "-daystart", "-noleaf", "-nouser",
-        "-nogroup", "-warn", "-nowarn", "-ignore_readdir_race", "-H", "-L", "-P", "-E", "-X",
+        "-print",
+        "-print0",
+        "-ls",
+        "-prune",
+        "-quit",
+        "-empty",
+        "-readable",
+        "-writable",
+        "-executable",
+        "-true",
+        "-false",
+        "-not",
+        "-and",
+        "-or",
+        "-a",
+        "-o",
+        "!",
+        "(",
+        ")",
+        ",",
+        "-depth",
+        "-d",
+        "-mount",
+        "-xdev",
+        "-follow",
+        "-daystart",
+        "-noleaf",
+        "-nouser",
+        "-nogroup",
+        "-warn",
+        "-nowarn",
+        "-ignore_readdir_race",
+        "-H",
+        "-L",
+        "-P",
+        "-E",
+        "-X",
     ];
     let mut reads = Reads::default();
     let mut rest = arguments;
@@ -66,7 +131,9 @@ fn find(arguments: &[Word]) -> Option<Reads<'_>> {
         } else if matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir") {
             // Judged by what it runs, which was found on its own.
             expression = true;
-            let end = rest.iter().position(|w| w.text() == ";" || w.text() == "+")?;
+            let end = rest
+                .iter()
+                .position(|w| w.text() == ";" || w.text() == "+")?;
             rest = rest.get(end + 1..)?;
         } else if text.starts_with('-') || expression || word.may_be_option() {
             return None;
@@ -157,10 +224,15 @@ fn sed_script(script: &str) -> bool {
                     return false;
                 }
                 while at
-                    .next_if(|c| c.is_ascii_digit() || matches!(c, 'g' | 'p' | 'i' | 'I' | 'm' | 'M'))
+                    .next_if(|c| {
+                        c.is_ascii_digit() || matches!(c, 'g' | 'p' | 'i' | 'I' | 'm' | 'M')
+                    })
                     .is_some()
                 {}
-                if at.peek().is_some_and(|c| !matches!(c, ';' | '\n' | '}' | ' ')) {
+                if at
+                    .peek()
+                    .is_some_and(|c| !matches!(c, ';' | '\n' | '}' | ' '))
+                {
                     return false;
                 }
             }
@@ -271,9 +343,11 @@ fn awk_program(program: &str) -> bool {
             before = c;
         }
     }
-    !["system", "getline", "ENVIRON", "PROCINFO", "close", "fflush", "SYMTAB", "FUNCTAB"]
-        .iter()
-        .any(|w| bare.contains(w))
+    ![
+        "system", "getline", "ENVIRON", "PROCINFO", "close", "fflush", "SYMTAB", "FUNCTAB",
+    ]
+    .iter()
+    .any(|w| bare.contains(w))
 }
 
 fn jq(arguments: &[Word]) -> Option<Reads<'_>> {
@@ -290,10 +364,24 @@ fn jq(arguments: &[Word]) -> Option<Reads<'_>> {
                 rest = rest.get(2..)?;
             }
             "--indent" => rest = rest.get(1..)?,
-            "--raw-output" | "--compact-output" | "--exit-status" | "--slurp" | "--null-input"
-            | "--sort-keys" | "--join-output" | "--ascii-output" | "--tab" | "--raw-input"
-            | "--color-output" | "--monochrome-output" | "--unbuffered" | "--stream" | "--seq" => {}
-            _ if text.starts_with("--") || word.may_be_option() && program.is_none() => return None,
+            "--raw-output"
+            | "--compact-output"
+            | "--exit-status"
+            | "--slurp"
+            | "--null-input"
+            | "--sort-keys"
+            | "--join-output"
+            | "--ascii-output"
+            | "--tab"
+            | "--raw-input"
+            | "--color-output"
+            | "--monochrome-output"
+            | "--unbuffered"
+            | "--stream"
+            | "--seq" => {}
+            _ if text.starts_with("--") || word.may_be_option() && program.is_none() => {
+                return None;
+            }
             _ if text.starts_with('-') && text.len() > 1 => {
                 text.chars()
                     .skip(1)
@@ -327,13 +415,17 @@ fn tar(arguments: &[Word]) -> Option<Reads<'_>> {
         let cluster = if first && !text.starts_with('-') {
             Some(text)
         } else {
-            text.strip_prefix('-').filter(|t| !t.starts_with('-') && !t.is_empty())
+            text.strip_prefix('-')
+                .filter(|t| !t.starts_with('-') && !t.is_empty())
         };
         first = false;
         match (cluster, text) {
             (Some(letters), _) => {
                 word.literal()?;
-                letters.chars().all(|c| "tzjJvfOa".contains(c)).then_some(())?;
+                letters
+                    .chars()
+                    .all(|c| "tzjJvfOa".contains(c))
+                    .then_some(())?;
                 lists |= letters.contains('t');
                 if letters.contains('f') {
                     let (file, after) = rest.split_first()?;
@@ -344,7 +436,9 @@ fn tar(arguments: &[Word]) -> Option<Reads<'_>> {
             (_, "--list") => lists = true,
             (_, "--verbose" | "--gzip" | "--xz" | "--bzip2" | "--zstd") => {}
             _ if text.starts_with("--file=") => {
-                reads.named.push(text.trim_start_matches("--file=").to_owned());
+                reads
+                    .named
+                    .push(text.trim_start_matches("--file=").to_owned());
             }
             _ if text.starts_with('-') || word.may_be_option() => return None,
             _ => {}
@@ -358,9 +452,8 @@ fn less(arguments: &[Word]) -> Option<Reads<'_>> {
     if split.unsure {
         return None;
     }
-    let letters = |o: &&str| {
-        !o.starts_with("--") && o.chars().skip(1).all(|c| "NSRFXMiIrgn".contains(c))
-    };
+    let letters =
+        |o: &&str| !o.starts_with("--") && o.chars().skip(1).all(|c| "NSRFXMiIrgn".contains(c));
     split.options.iter().all(letters).then_some(())?;
     let mut reads = Reads::default();
     for operand in split.operands {
@@ -394,20 +487,51 @@ mod tests {
 
     #[test]
     fn sed_scripts_that_only_print() {
-        for yes in ["1,80p", "/^fn parse/,/^}/p", "5,15p", "s/a/b/g", "$!d", "s|a|b|;p", "/a/I{p}"] {
+        for yes in [
+            "1,80p",
+            "/^fn parse/,/^}/p",
+            "5,15p",
+            "s/a/b/g",
+            "$!d",
+            "s|a|b|;p",
+            "/a/I{p}",
+        ] {
             assert!(sed_script(yes), "{yes}");
         }
-        for no in ["w PWNED", "1{w PWNED\n}", "s/x/y/w PWNED", "1p;w PWNED", "e touch", "s/x/y/e", "1e touch x", "r /etc/shadow", "s/a[/w x]/b/w f"] {
+        for no in [
+            "w PWNED",
+            "1{w PWNED\n}",
+            "s/x/y/w PWNED",
+            "1p;w PWNED",
+            "e touch",
+            "s/x/y/e",
+            "1e touch x",
+            "r /etc/shadow",
+            "s/a[/w x]/b/w f",
+        ] {
             assert!(!sed_script(no), "{no}");
         }
     }
 
     #[test]
     fn awk_programs_that_only_print() {
-        for yes in ["{print $1, $NF}", "$3 >= 1000 {print $1}", "$3 > 5", "/a|b/ {print}", "NR==1||NR==2"] {
+        for yes in [
+            "{print $1, $NF}",
+            "$3 >= 1000 {print $1}",
+            "$3 > 5",
+            "/a|b/ {print}",
+            "NR==1||NR==2",
+        ] {
             assert!(awk_program(yes), "{yes}");
         }
-        for no in ["BEGIN{system(\"x\")}", "BEGIN{\"x\" | getline}", "{print > \"f\"}", "BEGIN{c|getline}", "{print ENVIRON[\"A\"]}", "{print >> \"f\"}"] {
+        for no in [
+            "BEGIN{system(\"x\")}",
+            "BEGIN{\"x\" | getline}",
+            "{print > \"f\"}",
+            "BEGIN{c|getline}",
+            "{print ENVIRON[\"A\"]}",
+            "{print >> \"f\"}",
+        ] {
             assert!(!awk_program(no), "{no}");
         }
     }

@@ -67,9 +67,10 @@ pub(super) fn reads<'a>(name: &str, words: &'a [Word], open_ended: bool) -> Opti
 /// Whether the options leave it a read.
 fn innocent(table: &Reader, split: &Split<'_>) -> bool {
     let given = |want: &String| {
-        split.options.iter().any(|option| {
-            gated(option, want, &table.takes)
-        })
+        split
+            .options
+            .iter()
+            .any(|option| gated(option, want, &table.takes))
     };
     if table.gated.iter().any(given) {
         return false;
@@ -124,7 +125,10 @@ fn operands<'a>(table: &Reader, split: &Split<'a>) -> Option<Vec<&'a Word>> {
             let given = table.pattern.iter().any(|p| {
                 split.options.iter().any(|o| o == p)
                     || split.values.iter().any(|(o, _)| o == p)
-                    || split.options.iter().any(|o| p.starts_with("--") && gated(o, p, &[]))
+                    || split
+                        .options
+                        .iter()
+                        .any(|o| p.starts_with("--") && gated(o, p, &[]))
             });
             operands.iter().skip(usize::from(!given)).copied().collect()
         }

@@ -187,14 +187,20 @@ pub(super) fn wanted(invocation: &Invocation) -> Option<Wanted> {
                 }
             }
         }
-        named |= text.as_ref().is_none_or(|t| t.starts_with(['-', '+']) || word.is_glob());
+        named |= text
+            .as_ref()
+            .is_none_or(|t| t.starts_with(['-', '+']) || word.is_glob());
         if let Some(text) = text
             && !named
         {
             naming.push(text);
         }
     }
-    let literal: Vec<String> = invocation.words.iter().map(|w| w.text().to_owned()).collect();
+    let literal: Vec<String> = invocation
+        .words
+        .iter()
+        .map(|w| w.text().to_owned())
+        .collect();
     if code_argument(&literal) {
         return None;
     }
@@ -208,8 +214,24 @@ fn code_argument(argv: &[String]) -> bool {
     let interprets = name.is_some_and(|n| {
         matches!(
             n,
-            "sh" | "bash" | "dash" | "zsh" | "ksh" | "fish" | "node" | "nodejs" | "ruby" | "perl"
-                | "php" | "lua" | "osascript" | "pwsh" | "awk" | "gawk" | "eval" | "trap" | "deno"
+            "sh" | "bash"
+                | "dash"
+                | "zsh"
+                | "ksh"
+                | "fish"
+                | "node"
+                | "nodejs"
+                | "ruby"
+                | "perl"
+                | "php"
+                | "lua"
+                | "osascript"
+                | "pwsh"
+                | "awk"
+                | "gawk"
+                | "eval"
+                | "trap"
+                | "deno"
         ) || n.starts_with("python")
             || n.starts_with("pypy")
     });
@@ -282,7 +304,10 @@ mod tests {
 
     #[test]
     fn always_covers_the_naming_words_and_no_more() {
-        assert_eq!(made("cargo test parser::x -- --exact"), prefix("cargo test"));
+        assert_eq!(
+            made("cargo test parser::x -- --exact"),
+            prefix("cargo test")
+        );
         assert_eq!(made("npm run build"), prefix("npm run build"));
         assert_eq!(made("pytest -x tests"), prefix("pytest"));
         for exact in [
@@ -295,9 +320,19 @@ mod tests {
             "./run.sh a",
             "npx tsc",
         ] {
-            assert!(matches!(made(exact), Some(Pattern::Exact { .. })), "{exact}");
+            assert!(
+                matches!(made(exact), Some(Pattern::Exact { .. })),
+                "{exact}"
+            );
         }
-        for once in ["python3 -c 'x'", "cargo test $(x)", "make $X", "A=1 cargo test", "bash -lc 'x'", "eval x"] {
+        for once in [
+            "python3 -c 'x'",
+            "cargo test $(x)",
+            "make $X",
+            "A=1 cargo test",
+            "bash -lc 'x'",
+            "eval x",
+        ] {
             assert_eq!(made(once), None, "{once}");
         }
     }

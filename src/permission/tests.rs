@@ -109,11 +109,8 @@ fn no_adversarial_line_runs_unasked_in_manual_and_plan_and_only_boxed_in_edit() 
             wrong.push(format!("Edit {family} {text:?}: {said}"));
         }
         // Without a box nothing of it runs unasked in edit.
-        let unboxed = engine(Strength::None).judge(
-            &world.request(&text),
-            &world.context(Mode::Edit),
-            &[],
-        );
+        let unboxed =
+            engine(Strength::None).judge(&world.request(&text), &world.context(Mode::Edit), &[]);
         if matches!(unboxed, Verdict::Allow(_)) {
             wrong.push(format!("Edit unboxed {family} {text:?}"));
         }
@@ -232,16 +229,28 @@ fn a_yes_covers_what_it_says_in_its_folder_for_its_origin() {
         pending.body.covers.as_deref(),
         Some("cargo test *, boxed, in this folder. It runs code that the agent can change.")
     );
-    assert_eq!(pending.body.scopes, [Scope::Once, Scope::Session, Scope::Always]);
+    assert_eq!(
+        pending.body.scopes,
+        [Scope::Once, Scope::Session, Scope::Always]
+    );
     let digest = pending.body.digest.clone();
     let (grant, rule) = pending.allowed(Scope::Always);
     assert_eq!(grant.digest(), &digest);
     let rules = [rule.unwrap()];
     assert_eq!(word(&ask("cargo test x", &context, &rules)), "roots");
-    assert_eq!(word(&ask("cargo test x 2>&1 | tail -5", &context, &rules)), "roots");
-    assert_eq!(word(&ask("cargo test && cargo run", &context, &rules)), "ask");
+    assert_eq!(
+        word(&ask("cargo test x 2>&1 | tail -5", &context, &rules)),
+        "roots"
+    );
+    assert_eq!(
+        word(&ask("cargo test && cargo run", &context, &rules)),
+        "ask"
+    );
     assert_eq!(word(&ask("A=1 cargo test", &context, &rules)), "once");
-    assert_eq!(word(&ask("cargo test $(touch x)", &context, &rules)), "once");
+    assert_eq!(
+        word(&ask("cargo test $(touch x)", &context, &rules)),
+        "once"
+    );
     let mut other = context.clone();
     other.origin = remote();
     assert_eq!(word(&ask("cargo test", &other, &rules)), "ask");
@@ -254,7 +263,10 @@ fn a_yes_covers_what_it_says_in_its_folder_for_its_origin() {
         command.open = Some("network".into());
     }
     assert_eq!(word(&engine.judge(&open, &context, &rules)), "ask");
-    let no = [Rule::refuse(&["cargo".into(), "test".into()], &world.root())];
+    let no = [Rule::refuse(
+        &["cargo".into(), "test".into()],
+        &world.root(),
+    )];
     for mode in [Mode::Manual, Mode::Edit, Mode::Auto] {
         let context = world.context(mode);
         assert_eq!(word(&ask("cd x && cargo test", &context, &no)), "no:rule");
@@ -268,8 +280,14 @@ fn scopes_follow_who_can_answer() {
     context.origin = remote();
     for (approvals, scopes) in [
         (Approvals::Once, vec![Scope::Once, Scope::Session]),
-        (Approvals::Full, vec![Scope::Once, Scope::Session, Scope::Always]),
-        (Approvals::Local, vec![Scope::Once, Scope::Session, Scope::Always]),
+        (
+            Approvals::Full,
+            vec![Scope::Once, Scope::Session, Scope::Always],
+        ),
+        (
+            Approvals::Local,
+            vec![Scope::Once, Scope::Session, Scope::Always],
+        ),
     ] {
         context.approvals = approvals;
         let verdict = engine(Strength::Full).judge(&world.request("cargo test"), &context, &[]);
@@ -318,7 +336,11 @@ fn reads_and_writes_follow_the_table() {
         digest: crate::ids::Digest::of(b""),
         diff: String::new(),
     };
-    std::fs::write(world.root().join("key"), "-----BEGIN OPENSSH PRIVATE KEY-----\n").unwrap();
+    std::fs::write(
+        world.root().join("key"),
+        "-----BEGIN OPENSSH PRIVATE KEY-----\n",
+    )
+    .unwrap();
     std::os::unix::fs::symlink("/home", world.root().join("out")).unwrap();
     for (action, expected) in [
         (read("a"), "allow allow allow allow"),
@@ -379,7 +401,12 @@ fn adding_a_segment_a_wrapper_an_assignment_or_a_redirection_never_relaxes() {
     let lines: Vec<String> = rows(ORDINARY)
         .chain(rows(ADVERSARIAL))
         .map(|(_, text)| text)
-        .filter(|t| !t.contains('\n') && !t.contains("<<") && !t.contains('#') && !t.trim_end().ends_with('&'))
+        .filter(|t| {
+            !t.contains('\n')
+                && !t.contains("<<")
+                && !t.contains('#')
+                && !t.trim_end().ends_with('&')
+        })
         .collect();
     for (at, a) in lines.iter().enumerate().step_by(3) {
         let b = &lines[(at * 7 + 13) % lines.len()];
@@ -388,14 +415,31 @@ fn adding_a_segment_a_wrapper_an_assignment_or_a_redirection_never_relaxes() {
             let other = rank(&world.judge(b, mode));
             let both = rank(&world.judge(&format!("{a}; {b}"), mode));
             // Two asks may become one that can only be answered once, never less than either.
-            assert!(both >= alone.max(other), "{mode:?}: {a:?} + {b:?}: {alone} {other} {both}");
+            assert!(
+                both >= alone.max(other),
+                "{mode:?}: {a:?} + {b:?}: {alone} {other} {both}"
+            );
             let bare = a.split(' ').next().unwrap_or_default();
             let simple = !a.contains([';', '|', '&', '(', '{', '`', '!', '=', '>', '<', '['])
                 && !["for", "while", "if", "until", "case", "time", "function"].contains(&bare);
             if simple {
-                for wrapper in ["env", "nice -n 5", "timeout 5", "command", "nohup", "sudo", "xargs", "env env nice", "X=1", "PATH=."] {
+                for wrapper in [
+                    "env",
+                    "nice -n 5",
+                    "timeout 5",
+                    "command",
+                    "nohup",
+                    "sudo",
+                    "xargs",
+                    "env env nice",
+                    "X=1",
+                    "PATH=.",
+                ] {
                     let wrapped = rank(&world.judge(&format!("{wrapper} {a}"), mode));
-                    assert!(wrapped >= alone, "{mode:?}: {wrapper} {a}: {wrapped} < {alone}");
+                    assert!(
+                        wrapped >= alone,
+                        "{mode:?}: {wrapper} {a}: {wrapped} < {alone}"
+                    );
                 }
                 let redirected = rank(&world.judge(&format!("{a} > out"), mode));
                 assert!(redirected >= alone, "{mode:?}: {a} > out");
@@ -407,7 +451,16 @@ fn adding_a_segment_a_wrapper_an_assignment_or_a_redirection_never_relaxes() {
 #[test]
 fn quoting_changes_nothing() {
     let world = World::new();
-    for line in ["ls -la src", "cargo test x", "rm -rf /", "git status", "curl -s x", "sort -o a b", "cat /etc/shadow", "touch .git/x"] {
+    for line in [
+        "ls -la src",
+        "cargo test x",
+        "rm -rf /",
+        "git status",
+        "curl -s x",
+        "sort -o a b",
+        "cat /etc/shadow",
+        "touch .git/x",
+    ] {
         let words: Vec<&str> = line.split(' ').collect();
         for mode in [Mode::Manual, Mode::Edit, Mode::Auto] {
             let plain = word(&world.judge(line, mode));

@@ -54,7 +54,13 @@ pub(crate) fn list(limits: &Limits, path: Option<&Path>) -> Result<Value, Refusa
 
 fn answer(path: Option<&Path>, roots: &[PathBuf], mut folders: Vec<Folder>, cut: bool) -> Value {
     // Hidden folders last: they are there, and seldom what is looked for.
-    folders.sort_by_key(|f| (f.name.starts_with('.'), f.name.to_lowercase(), f.name.clone()));
+    folders.sort_by_key(|f| {
+        (
+            f.name.starts_with('.'),
+            f.name.to_lowercase(),
+            f.name.clone(),
+        )
+    });
     let truncated = cut || folders.len() > MOST;
     folders.truncate(MOST);
     let list: Vec<Value> = folders
@@ -104,7 +110,9 @@ fn read(real: &Path, roots: &[PathBuf]) -> std::io::Result<(Vec<Folder>, bool)> 
         let path = match kind(&open, &entry) {
             FileType::Directory => there,
             FileType::Symlink => match there.canonicalize() {
-                Ok(target) if target.is_dir() && roots.iter().any(|r| target.starts_with(r)) => target,
+                Ok(target) if target.is_dir() && roots.iter().any(|r| target.starts_with(r)) => {
+                    target
+                }
                 _ => continue,
             },
             _ => continue,
@@ -123,7 +131,9 @@ fn kind(folder: &OwnedFd, entry: &rustix::fs::DirEntry) -> FileType {
     match entry.file_type() {
         FileType::Unknown => {
             let stat = rustix::fs::statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
-            stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+            stat.map_or(FileType::Unknown, |stat| {
+                FileType::from_raw_mode(stat.st_mode)
+            })
         }
         kind => kind,
     }

@@ -81,7 +81,12 @@ impl Limits {
 
     fn outside(&self, path: &Path) -> Refusal {
         let roots = self.live.now();
-        let roots: Vec<String> = roots.remote.roots.iter().map(|r| r.display().to_string()).collect();
+        let roots: Vec<String> = roots
+            .remote
+            .roots
+            .iter()
+            .map(|r| r.display().to_string())
+            .collect();
         let shown = path.display().to_string();
         let text = self.say("outside", &[("path", &shown), ("roots", &roots.join(", "))]);
         Refusal::new(RpcError::INVALID_PARAMS, "outside", text).about(shown)
@@ -146,7 +151,12 @@ impl acp::Limits for Limits {
         // What is not there is told from what is outside by its name alone: the answer must not
         // say which files exist outside the roots.
         let named_inside = !path.components().any(|part| part == Component::ParentDir)
-            && (self.shares(path) || configured.remote.roots.iter().any(|root| path.starts_with(root)));
+            && (self.shares(path)
+                || configured
+                    .remote
+                    .roots
+                    .iter()
+                    .any(|root| path.starts_with(root)));
         if !named_inside {
             return Err(self.outside(path));
         }

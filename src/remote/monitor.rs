@@ -148,7 +148,12 @@ impl Monitor {
     ///
     /// # Errors
     /// -32051 with the reason, -32602 for params that are not possible.
-    pub async fn answer(self, instance: String, grant: String, params: Value) -> Result<Value, RpcError> {
+    pub async fn answer(
+        self,
+        instance: String,
+        grant: String,
+        params: Value,
+    ) -> Result<Value, RpcError> {
         let asked: Params = serde_json::from_value(params.clone()).map_err(|error| {
             let text: String = error.to_string().chars().take(300).collect();
             Refusal::new(RpcError::INVALID_PARAMS, "params", text)
@@ -166,7 +171,12 @@ impl Monitor {
         self.keys.once(scope, run, &params, again, work).await
     }
 
-    async fn judge(&self, asked: &Params, instance: String, grant: String) -> Result<Check, Refusal> {
+    async fn judge(
+        &self,
+        asked: &Params,
+        instance: String,
+        grant: String,
+    ) -> Result<Check, Refusal> {
         let config = self.limits.now();
         scheduled::taken(&config.remote, MONITOR)?;
         let mode = scheduled::mode(asked.mode, &config.remote, MONITOR)?;
@@ -176,7 +186,10 @@ impl Monitor {
         let bad = |text: String| Refusal::new(RpcError::INVALID_PARAMS, "params", text);
         let timeout = asked.timeout.map_or(numbers.timeout, Duration::from_secs);
         if timeout.is_zero() || timeout > numbers.timeout_max {
-            return Err(bad(format!("timeout: 1 to {} seconds", numbers.timeout_max.as_secs())));
+            return Err(bad(format!(
+                "timeout: 1 to {} seconds",
+                numbers.timeout_max.as_secs()
+            )));
         }
         if asked.confirm > numbers.confirm_max {
             return Err(bad(format!("confirm: 0 to {}", numbers.confirm_max)));
@@ -186,7 +199,8 @@ impl Monitor {
         }
         let (limits, cwd) = (self.limits.clone(), asked.cwd.clone());
         let folder = rt::blocking(move || (limits.folder(&cwd), limits.roots())).await;
-        let (folder, roots) = folder.ok_or_else(|| refusal("root", "the folder could not be looked at"))?;
+        let (folder, roots) =
+            folder.ok_or_else(|| refusal("root", "the folder could not be looked at"))?;
         let cwd = folder.map_err(|no| match no.reason {
             "remote_off" | "paused" => no,
             _ => refusal("root", no.text).about(asked.cwd.display().to_string()),
@@ -281,7 +295,8 @@ fn said(unseen: Unseen, timeout: Duration) -> Did {
             Did::Failed(refusal("timeout", text).into())
         }
         Unseen::Background => {
-            let text = "the command left a program behind that still writes: a check runs to its end";
+            let text =
+                "the command left a program behind that still writes: a check runs to its end";
             Did::Failed(refusal("background", text).into())
         }
         Unseen::Stopped => Did::Failed(refusal("interrupted", INTERRUPTED).into()),

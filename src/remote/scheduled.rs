@@ -44,7 +44,9 @@ pub(crate) fn judge(asked: &Schedule, remote: &Remote) -> Result<(Scheduled, Low
     id(&asked.run, "run")?;
     let numbers = numbers();
     let (min, max) = (numbers.approval_wait_min, numbers.approval_wait_max);
-    let wait = asked.approval_wait.map_or(numbers.approval_wait, Duration::from_secs);
+    let wait = asked
+        .approval_wait
+        .map_or(numbers.approval_wait, Duration::from_secs);
     if !(min..=max).contains(&wait) {
         let text = format!(
             "approval_wait is {} to {} seconds",

@@ -66,15 +66,23 @@ pub async fn end(
 ) {
     let working = working(sessions).await;
     let judged = rt::blocking(move || {
-        let judged = working.into_iter().filter_map(|summary| Some((why(&summary)?, summary)));
+        let judged = working
+            .into_iter()
+            .filter_map(|summary| Some((why(&summary)?, summary)));
         judged.collect::<Vec<_>>()
     });
-    let stops = judged.await.unwrap_or_default().into_iter().map(|(words, summary)| async move {
-        if let Ok(session) = sessions.get(&summary.id, &Origin::Local).await {
-            tracing::info!(session = %summary.id, words, "a limit ends a turn");
-            session.stop(Some(summary.turn), StopWhy::Limit(words)).await;
-        }
-    });
+    let stops = judged
+        .await
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(words, summary)| async move {
+            if let Ok(session) = sessions.get(&summary.id, &Origin::Local).await {
+                tracing::info!(session = %summary.id, words, "a limit ends a turn");
+                session
+                    .stop(Some(summary.turn), StopWhy::Limit(words))
+                    .await;
+            }
+        });
     join_all(stops).await;
 }
 
@@ -88,7 +96,10 @@ async fn working(sessions: &dyn Sessions) -> Vec<Summary> {
             tracing::error!("the sessions could not be listed to end what may not go on");
             return working;
         };
-        working.extend(page.into_iter().filter(|s| s.running && s.origin != "local"));
+        working.extend(
+            page.into_iter()
+                .filter(|s| s.running && s.origin != "local"),
+        );
         let Some(next) = next else { return working };
         after = Some(next);
     }

@@ -150,7 +150,7 @@ impl Core {
             Message::Notice { method, params } => vec![Action::Notice { method, params }],
             Message::Answer { id, outcome } => self.answer(&id, outcome),
             Message::Bad { id, error } => vec![refuse(id.as_ref(), &error)],
-            Message::Stray => self.stray("null".into()),
+            Message::Stray => self.stray("null"),
         }
     }
 
@@ -174,7 +174,7 @@ impl Core {
 
     fn answer(&mut self, id: &Id, outcome: Option<Result<Value, RpcError>>) -> Vec<Action> {
         let Id::Number(id) = *id else {
-            return self.stray(id.to_string());
+            return self.stray(&id.to_string());
         };
         match self.waiting.remove(&id) {
             Some(Waiting::Wanted) => {
@@ -190,7 +190,7 @@ impl Core {
                 self.cancelled.retain(|other| *other != id);
                 Vec::new()
             }
-            None => self.stray(id.to_string()),
+            None => self.stray(&id.to_string()),
         }
     }
 
@@ -217,7 +217,7 @@ impl Core {
         }
     }
 
-    fn stray(&mut self, id: String) -> Vec<Action> {
+    fn stray(&mut self, id: &str) -> Vec<Action> {
         self.strays = self.strays.saturating_add(1);
         if self.strays > STRAYS {
             return Vec::new();

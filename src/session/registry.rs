@@ -40,8 +40,6 @@ const PAGE: usize = 200;
 #[derive(Clone)]
 pub struct Setup {
     pub store: Store,
-    /// The daemon's own folders (token, store), covered in every box.
-    pub own: Vec<PathBuf>,
     pub config: Live,
     pub tools: Arc<dyn Toolbox>,
     pub judge: Arc<dyn Judge>,
@@ -176,8 +174,15 @@ impl Registry {
             .and_then(|s| serde_json::to_string(s).ok());
         let agents = new.agents.as_ref().map(ToString::to_string);
         let content = serde_json::to_vec(&(
-            &new.cwd, &new.also, &new.model, new.mode, &new.level, &agents, &new.said,
-            &new.context, &scheduled,
+            &new.cwd,
+            &new.also,
+            &new.model,
+            new.mode,
+            &new.level,
+            &agents,
+            &new.said,
+            &new.context,
+            &scheduled,
         ));
         let key = new.key.map(|key| KeyRow {
             scope: format!("{origin}\nnew"),
@@ -366,7 +371,6 @@ impl Registry {
                 session: row.id.clone(),
                 cwd: row.cwd.clone(),
                 spill: setup.store.spill(&row.id),
-                own: setup.own.clone(),
                 seen: Seen::default(),
                 plan: crate::plan::Plan::default(),
             },

@@ -64,12 +64,7 @@ pub(super) fn commands(text: &str) -> usize {
 }
 
 /// Adds a command, what it wraps, and queues what it would have a shell read.
-fn push(
-    simple: Simple,
-    depth: u8,
-    found: &mut Vec<Found>,
-    work: &mut VecDeque<(String, u8)>,
-) {
+fn push(simple: Simple, depth: u8, found: &mut Vec<Found>, work: &mut VecDeque<(String, u8)>) {
     let Simple {
         mut words,
         redirects,
@@ -150,7 +145,11 @@ impl Simple {
             .collect();
         for text in texts {
             // `!command` of ed and its kind.
-            inside.extend(text.lines().filter_map(|l| l.strip_prefix('!')).map(str::to_owned));
+            inside.extend(
+                text.lines()
+                    .filter_map(|l| l.strip_prefix('!'))
+                    .map(str::to_owned),
+            );
             inside.push(text);
         }
     }
@@ -372,8 +371,17 @@ impl Tokens {
         {
             self.at += 1;
         }
-        let operator: String = self.chars.get(from..self.at).unwrap_or_default().iter().collect();
-        while self.chars.get(self.at).is_some_and(|c| matches!(c, ' ' | '\t')) {
+        let operator: String = self
+            .chars
+            .get(from..self.at)
+            .unwrap_or_default()
+            .iter()
+            .collect();
+        while self
+            .chars
+            .get(self.at)
+            .is_some_and(|c| matches!(c, ' ' | '\t'))
+        {
             self.at += 1;
         }
         if operator.ends_with("&-") || self.at >= self.chars.len() {
@@ -422,9 +430,18 @@ impl Tokens {
                     .skip(self.at)
                     .position(|c| *c == '\n')
                     .map_or(self.chars.len(), |n| self.at + n);
-                let line: String = self.chars.get(self.at..end).unwrap_or_default().iter().collect();
+                let line: String = self
+                    .chars
+                    .get(self.at..end)
+                    .unwrap_or_default()
+                    .iter()
+                    .collect();
                 self.at = (end + 1).min(self.chars.len());
-                let line = if strips { line.trim_start_matches('\t') } else { line.as_str() };
+                let line = if strips {
+                    line.trim_start_matches('\t')
+                } else {
+                    line.as_str()
+                };
                 if line == delimiter {
                     break;
                 }
@@ -458,8 +475,20 @@ impl Tokens {
 fn keyword(raw: &str) -> bool {
     matches!(
         raw,
-        "then" | "do" | "else" | "elif" | "if" | "while" | "until" | "!" | "{" | "}" | "fi"
-            | "done" | "esac" | "in"
+        "then"
+            | "do"
+            | "else"
+            | "elif"
+            | "if"
+            | "while"
+            | "until"
+            | "!"
+            | "{"
+            | "}"
+            | "fi"
+            | "done"
+            | "esac"
+            | "in"
     )
 }
 
@@ -482,13 +511,15 @@ pub(super) fn assignment(raw: &str) -> Option<(&str, &str)> {
 
 /// Variables whose value some program runs.
 fn may_run(name: &str) -> bool {
-    matches!(name, "PS4" | "PROMPT_COMMAND" | "BASH_ENV" | "ENV" | "LESSOPEN" | "LESSCLOSE")
-        || [
-            "COMMAND", "PAGER", "EDITOR", "_CMD", "DIFF", "VISUAL", "ASKPASS", "WRAPPER", "SSH",
-            "BROWSER",
-        ]
-        .iter()
-        .any(|end| name.ends_with(end))
+    matches!(
+        name,
+        "PS4" | "PROMPT_COMMAND" | "BASH_ENV" | "ENV" | "LESSOPEN" | "LESSCLOSE"
+    ) || [
+        "COMMAND", "PAGER", "EDITOR", "_CMD", "DIFF", "VISUAL", "ASKPASS", "WRAPPER", "SSH",
+        "BROWSER",
+    ]
+    .iter()
+    .any(|end| name.ends_with(end))
 }
 
 /// `{a,b}` as a whole word is several words.

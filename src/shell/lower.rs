@@ -10,8 +10,8 @@ use super::greedy::{assignment, commands};
 use super::payload::{Inner, inner};
 use super::word::{Dynamic, Word};
 use super::{
-    Assignment, Doubt, DoubtKind, Invocation, MAX_DEPTH, MAX_INVOCATIONS, Redirect, Script,
-    screen, segment, skip,
+    Assignment, Doubt, DoubtKind, Invocation, MAX_DEPTH, MAX_INVOCATIONS, Redirect, Script, screen,
+    segment, skip,
 };
 use crate::clock;
 
@@ -130,8 +130,21 @@ fn subscripts(invocation: &Invocation) -> bool {
     let evaluates = matches!(
         invocation.program(),
         Some(
-            "test" | "[" | "unset" | "printf" | "read" | "declare" | "typeset" | "local"
-                | "export" | "readonly" | "let" | "wait" | "mapfile" | "readarray" | "getopts"
+            "test"
+                | "["
+                | "unset"
+                | "printf"
+                | "read"
+                | "declare"
+                | "typeset"
+                | "local"
+                | "export"
+                | "readonly"
+                | "let"
+                | "wait"
+                | "mapfile"
+                | "readarray"
+                | "getopts"
         )
     );
     evaluates
@@ -169,7 +182,9 @@ fn parse(text: &str) -> Option<Tree> {
     PARSER.with_borrow_mut(|slot| {
         if slot.is_none() {
             let mut parser = Parser::new();
-            parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+            parser
+                .set_language(&tree_sitter_bash::LANGUAGE.into())
+                .ok()?;
             *slot = Some(parser);
         }
         let parser = slot.as_mut()?;
@@ -193,7 +208,11 @@ fn parse(text: &str) -> Option<Tree> {
 
 /// Lowers one text into the script.
 fn lower(text: &str, depth: u8, by: Option<usize>, script: &mut Script) {
-    let parsed = if commands(text) > MOST_COMMANDS { None } else { parse(text) };
+    let parsed = if commands(text) > MOST_COMMANDS {
+        None
+    } else {
+        parse(text)
+    };
     let Some(tree) = parsed else {
         script.doubt(DoubtKind::Bound, text);
         return;
@@ -325,7 +344,11 @@ impl<'t> Lowering<'t, '_> {
                         words.push(Word::read(text));
                     }
                 }
-                "file_redirect" | "heredoc_redirect" | "herestring_redirect" | "comment" | "\\"
+                "file_redirect"
+                | "heredoc_redirect"
+                | "herestring_redirect"
+                | "comment"
+                | "\\"
                 | "\n" => {}
                 _ if !text.is_empty() => words.push(Word::read(text)),
                 _ => {}
@@ -390,7 +413,10 @@ impl<'t> Lowering<'t, '_> {
 
     fn bare_assignment(&mut self, node: Node<'_>) {
         let owned = node.parent().is_some_and(|p| {
-            matches!(p.kind(), "command" | "declaration_command" | "unset_command")
+            matches!(
+                p.kind(),
+                "command" | "declaration_command" | "unset_command"
+            )
         });
         if owned {
             return;
@@ -409,9 +435,7 @@ impl<'t> Lowering<'t, '_> {
             return;
         };
         let rest = text.get(at..).unwrap_or_default();
-        let end = rest
-            .find(|c| !"<>&|".contains(c))
-            .unwrap_or(rest.len());
+        let end = rest.find(|c| !"<>&|".contains(c)).unwrap_or(rest.len());
         let (operator, target) = rest.split_at(end);
         let target = Word::read(target.trim());
         // `2>&1`, `>&-`: only a descriptor moves.

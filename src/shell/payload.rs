@@ -93,11 +93,7 @@ fn text(words: Vec<Word>) -> (Vec<Inner>, bool) {
     if words.is_empty() {
         return (Vec::new(), false);
     }
-    let joined = words
-        .iter()
-        .map(Word::text)
-        .collect::<Vec<_>>()
-        .join(" ");
+    let joined = words.iter().map(Word::text).collect::<Vec<_>>().join(" ");
     if words.iter().any(|w| w.literal().is_none()) || joined.contains(HOLE) {
         return (vec![Inner::Unknown, Inner::Command(joined)], false);
     }
@@ -119,7 +115,10 @@ fn shell(arguments: &[Word]) -> (Vec<Inner>, bool) {
             return (inner, whole && plain && option == "-c");
         }
         plain = false;
-        if matches!(option, "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file") {
+        if matches!(
+            option,
+            "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file"
+        ) {
             rest = rest.split_first().map_or(&[][..], |(_, r)| r);
         }
     }
@@ -138,9 +137,7 @@ fn env(arguments: &[Word]) -> (Vec<Inner>, bool) {
         } else if let Some(value) = option.strip_prefix("-S").filter(|v| !v.is_empty()) {
             Some((value.to_owned(), at + 1))
         } else if matches!(option, "-S" | "--split-string" | "-vS" | "-iS") {
-            arguments
-                .get(at + 1)
-                .map(|v| (v.text().to_owned(), at + 2))
+            arguments.get(at + 1).map(|v| (v.text().to_owned(), at + 2))
         } else {
             None
         };
@@ -151,18 +148,16 @@ fn env(arguments: &[Word]) -> (Vec<Inner>, bool) {
         }
     }
     match wrapper("env").map(|w| w.command(arguments)) {
-        Some(Command::At(rest)) => {
-            match rest.get(assignments(rest)..).unwrap_or_default() {
-                [] => (Vec::new(), false),
-                words => (
-                    vec![Inner::Words {
-                        words: words.to_vec(),
-                        open_ended: false,
-                    }],
-                    true,
-                ),
-            }
-        }
+        Some(Command::At(rest)) => match rest.get(assignments(rest)..).unwrap_or_default() {
+            [] => (Vec::new(), false),
+            words => (
+                vec![Inner::Words {
+                    words: words.to_vec(),
+                    open_ended: false,
+                }],
+                true,
+            ),
+        },
         Some(Command::Unknown) => (vec![Inner::Unknown], false),
         _ => (Vec::new(), false),
     }
@@ -238,10 +233,7 @@ fn has_cluster(arguments: &[Word], letter: char) -> bool {
 fn option_text(arguments: &[Word], letter: char, long: &str) -> (Vec<Inner>, bool) {
     for (at, word) in arguments.iter().enumerate() {
         let option = word.text();
-        if let Some(value) = option
-            .strip_prefix("--")
-            .and_then(|o| o.strip_prefix(long))
-        {
+        if let Some(value) = option.strip_prefix("--").and_then(|o| o.strip_prefix(long)) {
             return match value.strip_prefix('=') {
                 Some(value) => text(vec![Word::plain(value)]).opaque(),
                 None => text(arguments.get(at + 1).cloned().into_iter().collect()).opaque(),
@@ -326,17 +318,35 @@ fn code(name: &str, arguments: &[Word]) -> Vec<Inner> {
                 }
                 if matches!(
                     text,
-                    "-I" | "-F" | "-P" | "-H" | "-e" | "-S" | "-o" | "-TT" | "--to-command"
-                        | "--use-compress-program" | "--checkpoint-action" | "--rsh-command"
-                        | "--info-script" | "--compress-program" | "--pre" | "--hostname-bin"
-                        | "--pager" | "--rsh" | "--eval"
+                    "-I" | "-F"
+                        | "-P"
+                        | "-H"
+                        | "-e"
+                        | "-S"
+                        | "-o"
+                        | "-TT"
+                        | "--to-command"
+                        | "--use-compress-program"
+                        | "--checkpoint-action"
+                        | "--rsh-command"
+                        | "--info-script"
+                        | "--compress-program"
+                        | "--pre"
+                        | "--hostname-bin"
+                        | "--pager"
+                        | "--rsh"
+                        | "--eval"
                 ) {
                     found.extend(arguments.get(at + 1).map(|w| w.text().to_owned()));
                 }
             }
             if matches!(name, "rg" | "ag" | "ack") {
                 // `-e` of these is what they look for.
-                found.retain(|f| !texts().zip(texts().skip(1)).any(|(o, v)| o == "-e" && v == f));
+                found.retain(|f| {
+                    !texts()
+                        .zip(texts().skip(1))
+                        .any(|(o, v)| o == "-e" && v == f)
+                });
             }
         }
         _ if is_code(name) => {
@@ -357,10 +367,38 @@ fn code(name: &str, arguments: &[Word]) -> Vec<Inner> {
 pub(super) fn is_code(name: &str) -> bool {
     matches!(
         base(name),
-        "awk" | "gawk" | "mawk" | "nawk" | "perl" | "ruby" | "node" | "nodejs" | "deno" | "bun"
-            | "php" | "lua" | "tclsh" | "osascript" | "pwsh" | "powershell" | "vim" | "vi"
-            | "nvim" | "ex" | "view" | "ed" | "emacs" | "sqlite3" | "psql" | "mysql" | "gdb"
-            | "less" | "more" | "m4" | "sed" | "expect"
+        "awk"
+            | "gawk"
+            | "mawk"
+            | "nawk"
+            | "perl"
+            | "ruby"
+            | "node"
+            | "nodejs"
+            | "deno"
+            | "bun"
+            | "php"
+            | "lua"
+            | "tclsh"
+            | "osascript"
+            | "pwsh"
+            | "powershell"
+            | "vim"
+            | "vi"
+            | "nvim"
+            | "ex"
+            | "view"
+            | "ed"
+            | "emacs"
+            | "sqlite3"
+            | "psql"
+            | "mysql"
+            | "gdb"
+            | "less"
+            | "more"
+            | "m4"
+            | "sed"
+            | "expect"
     ) || base(name).starts_with("python")
         || base(name).starts_with("pypy")
 }

@@ -147,6 +147,10 @@ fn hostile_shapes_end_soon_and_in_doubt() {
         let _ = greedy(&shape);
         let all = began.elapsed();
         println!("{:20} {strict:?} {all:?}", shape.get(..20).unwrap());
-        assert!(all.as_millis() < 1_500, "{:?} took {all:?}", shape.get(..20));
+        assert!(
+            all.as_millis() < 1_500,
+            "{:?} took {all:?}",
+            shape.get(..20)
+        );
     }
 }

@@ -113,8 +113,12 @@ impl Word {
                 }
                 '\'' => {
                     let end = skip::single(chars, i);
-                    self.text
-                        .extend(chars.get(i + 1..end.saturating_sub(1)).into_iter().flatten());
+                    self.text.extend(
+                        chars
+                            .get(i + 1..end.saturating_sub(1))
+                            .into_iter()
+                            .flatten(),
+                    );
                     end
                 }
                 '"' => {

@@ -47,57 +47,249 @@ const TABLE: &[Wrapper] = &[
         assigns: true,
         ..PLAIN
     },
-    Wrapper { name: "command", looks: &["v", "V"], ..PLAIN },
-    Wrapper { name: "builtin", ..PLAIN },
-    Wrapper { name: "exec", takes: &["a"], ..PLAIN },
-    Wrapper { name: "nohup", ..PLAIN },
-    Wrapper { name: "setsid", ..PLAIN },
-    Wrapper { name: "time", takes: &["f", "format"], ..PLAIN },
-    Wrapper { name: "coproc", ..PLAIN },
-    Wrapper { name: "noglob", ..PLAIN },
-    Wrapper { name: "nice", takes: &["n", "adjustment"], ..PLAIN },
-    Wrapper { name: "ionice", takes: &["c", "n", "class", "classdata"], ..PLAIN },
-    Wrapper { name: "stdbuf", takes: &["i", "o", "e", "input", "output", "error"], ..PLAIN },
-    Wrapper { name: "timeout", takes: &["s", "k", "signal", "kill-after"], operands: 1, ..PLAIN },
-    Wrapper { name: "chrt", takes: &["T", "P", "D"], operands: 1, ..PLAIN },
-    Wrapper { name: "taskset", operands: 1, ..PLAIN },
-    Wrapper { name: "unbuffer", ..PLAIN },
-    Wrapper { name: "xargs", takes: XARGS, open_ended: true, ..PLAIN },
-    Wrapper { name: "parallel", takes: &["j", "jobs", "a", "arg-file", "I"], open_ended: true, ..OPAQUE },
-    Wrapper { name: "watch", takes: &["n", "interval", "q", "equexit"], joined: true, ..OPAQUE },
-    Wrapper { name: "entr", ..OPAQUE },
-    Wrapper { name: "flock", takes: &["w", "timeout", "E", "conflict-exit-code"], operands: 1, ..OPAQUE },
-    Wrapper { name: "strace", takes: &["e", "o", "p", "s", "u", "E", "a", "I", "P", "S", "O", "X"], ..OPAQUE },
-    Wrapper { name: "ltrace", takes: &["e", "o", "p", "s", "u", "a", "n", "l", "x"], ..OPAQUE },
-    Wrapper { name: "valgrind", ..OPAQUE },
-    Wrapper { name: "rlwrap", ..OPAQUE },
-    Wrapper { name: "caffeinate", takes: &["t", "w"], ..OPAQUE },
-    Wrapper { name: "dbus-run-session", ..OPAQUE },
-    Wrapper { name: "xvfb-run", takes: &["n", "s", "e", "f", "p", "w"], ..OPAQUE },
-    Wrapper { name: "systemd-run", takes: &["p", "u", "t", "H", "M", "E", "property", "unit", "slice", "uid", "gid", "setenv"], ..OPAQUE },
-    Wrapper { name: "systemd-inhibit", ..OPAQUE },
-    Wrapper { name: "unshare", takes: &["S", "G", "R", "w", "root", "wd"], ..OPAQUE },
-    Wrapper { name: "nsenter", takes: &["t", "S", "G", "target"], ..OPAQUE },
-    Wrapper { name: "setpriv", takes: &["reuid", "regid", "groups"], ..OPAQUE },
-    Wrapper { name: "chroot", takes: &["userspec", "groups"], operands: 1, ..OPAQUE },
-    Wrapper { name: "fakeroot", ..OPAQUE },
-    Wrapper { name: "proot", takes: &["r", "b", "w"], ..OPAQUE },
-    Wrapper { name: "sudo", takes: &["u", "g", "h", "p", "C", "r", "t", "U", "D", "R", "T", "user", "group", "host", "prompt", "chdir", "chroot", "role", "type"], assigns: true, ..OPAQUE },
-    Wrapper { name: "doas", takes: &["u", "C"], assigns: true, ..OPAQUE },
-    Wrapper { name: "pkexec", takes: &["user", "u"], ..OPAQUE },
-    Wrapper { name: "run0", takes: &["u", "g", "D", "user", "group", "chdir", "property", "unit"], ..OPAQUE },
-    Wrapper { name: "runuser", takes: &["u", "g", "G", "s", "c"], ..OPAQUE },
+    Wrapper {
+        name: "command",
+        looks: &["v", "V"],
+        ..PLAIN
+    },
+    Wrapper {
+        name: "builtin",
+        ..PLAIN
+    },
+    Wrapper {
+        name: "exec",
+        takes: &["a"],
+        ..PLAIN
+    },
+    Wrapper {
+        name: "nohup",
+        ..PLAIN
+    },
+    Wrapper {
+        name: "setsid",
+        ..PLAIN
+    },
+    Wrapper {
+        name: "time",
+        takes: &["f", "format"],
+        ..PLAIN
+    },
+    Wrapper {
+        name: "coproc",
+        ..PLAIN
+    },
+    Wrapper {
+        name: "noglob",
+        ..PLAIN
+    },
+    Wrapper {
+        name: "nice",
+        takes: &["n", "adjustment"],
+        ..PLAIN
+    },
+    Wrapper {
+        name: "ionice",
+        takes: &["c", "n", "class", "classdata"],
+        ..PLAIN
+    },
+    Wrapper {
+        name: "stdbuf",
+        takes: &["i", "o", "e", "input", "output", "error"],
+        ..PLAIN
+    },
+    Wrapper {
+        name: "timeout",
+        takes: &["s", "k", "signal", "kill-after"],
+        operands: 1,
+        ..PLAIN
+    },
+    Wrapper {
+        name: "chrt",
+        takes: &["T", "P", "D"],
+        operands: 1,
+        ..PLAIN
+    },
+    Wrapper {
+        name: "taskset",
+        operands: 1,
+        ..PLAIN
+    },
+    Wrapper {
+        name: "unbuffer",
+        ..PLAIN
+    },
+    Wrapper {
+        name: "xargs",
+        takes: XARGS,
+        open_ended: true,
+        ..PLAIN
+    },
+    Wrapper {
+        name: "parallel",
+        takes: &["j", "jobs", "a", "arg-file", "I"],
+        open_ended: true,
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "watch",
+        takes: &["n", "interval", "q", "equexit"],
+        joined: true,
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "entr",
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "flock",
+        takes: &["w", "timeout", "E", "conflict-exit-code"],
+        operands: 1,
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "strace",
+        takes: &["e", "o", "p", "s", "u", "E", "a", "I", "P", "S", "O", "X"],
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "ltrace",
+        takes: &["e", "o", "p", "s", "u", "a", "n", "l", "x"],
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "valgrind",
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "rlwrap",
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "caffeinate",
+        takes: &["t", "w"],
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "dbus-run-session",
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "xvfb-run",
+        takes: &["n", "s", "e", "f", "p", "w"],
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "systemd-run",
+        takes: &[
+            "p", "u", "t", "H", "M", "E", "property", "unit", "slice", "uid", "gid", "setenv",
+        ],
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "systemd-inhibit",
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "unshare",
+        takes: &["S", "G", "R", "w", "root", "wd"],
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "nsenter",
+        takes: &["t", "S", "G", "target"],
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "setpriv",
+        takes: &["reuid", "regid", "groups"],
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "chroot",
+        takes: &["userspec", "groups"],
+        operands: 1,
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "fakeroot",
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "proot",
+        takes: &["r", "b", "w"],
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "sudo",
+        takes: &[
+            "u", "g", "h", "p", "C", "r", "t", "U", "D", "R", "T", "user", "group", "host",
+            "prompt", "chdir", "chroot", "role", "type",
+        ],
+        assigns: true,
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "doas",
+        takes: &["u", "C"],
+        assigns: true,
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "pkexec",
+        takes: &["user", "u"],
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "run0",
+        takes: &["u", "g", "D", "user", "group", "chdir", "property", "unit"],
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "runuser",
+        takes: &["u", "g", "G", "s", "c"],
+        ..OPAQUE
+    },
     // `$(shell …)` of make.
-    Wrapper { name: "shell", ..OPAQUE },
-    Wrapper { name: "busybox", ..OPAQUE },
-    Wrapper { name: "toybox", ..OPAQUE },
-    Wrapper { name: "npx", takes: &["p", "package"], ..OPAQUE },
-    Wrapper { name: "ld.so", takes: &["argv0", "preload", "library-path", "audit"], ..OPAQUE },
+    Wrapper {
+        name: "shell",
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "busybox",
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "toybox",
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "npx",
+        takes: &["p", "package"],
+        ..OPAQUE
+    },
+    Wrapper {
+        name: "ld.so",
+        takes: &["argv0", "preload", "library-path", "audit"],
+        ..OPAQUE
+    },
 ];
 
 const XARGS: &[&str] = &[
-    "I", "n", "P", "L", "s", "d", "E", "a", "max-args", "max-procs", "max-lines", "max-chars",
-    "delimiter", "arg-file", "replace",
+    "I",
+    "n",
+    "P",
+    "L",
+    "s",
+    "d",
+    "E",
+    "a",
+    "max-args",
+    "max-procs",
+    "max-lines",
+    "max-chars",
+    "delimiter",
+    "arg-file",
+    "replace",
 ];
 
 /// The last part of a program's path.
@@ -169,7 +361,10 @@ impl Wrapper {
         if let Some(long) = option.strip_prefix("--") {
             return !long.contains('=')
                 && long.len() >= 3
-                && self.takes.iter().any(|t| t.len() > 1 && t.starts_with(long));
+                && self
+                    .takes
+                    .iter()
+                    .any(|t| t.len() > 1 && t.starts_with(long));
         }
         // A cluster: the first letter that takes a value takes the rest, or the next word.
         let letters = option.trim_start_matches('-');

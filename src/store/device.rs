@@ -201,11 +201,7 @@ pub(crate) fn read_json<T: serde::de::DeserializeOwned>(
     text: &str,
 ) -> Result<T, rusqlite::Error> {
     serde_json::from_str(text).map_err(|e| {
-        rusqlite::Error::FromSqlConversionFailure(
-            column,
-            rusqlite::types::Type::Text,
-            Box::new(e),
-        )
+        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(e))
     })
 }
 

@@ -195,9 +195,7 @@ impl Journal {
         self.write(&mut writer, &items, how, also).await?;
         writer.turn = turn;
         writer.calls += calls;
-        let ends = items
-            .iter()
-            .any(|i| matches!(i.body, Body::TurnEnd { .. }));
+        let ends = items.iter().any(|i| matches!(i.body, Body::TurnEnd { .. }));
         {
             let mut tail = self.0.tail.lock();
             tail.close();

@@ -102,7 +102,9 @@ pub fn call(index: usize, name: &str, args: &str) -> Act {
 }
 
 pub fn finish(reason: &str) -> Act {
-    Act::Data(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] }).to_string())
+    Act::Data(
+        json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] }).to_string(),
+    )
 }
 
 pub fn usage() -> Act {
@@ -308,10 +310,11 @@ impl ModelServer {
 
     fn note(&self, head: &str, body: &[u8]) {
         let mut seen = self.0.seen.lock();
-        if let Some(bearer) = head
-            .lines()
-            .find_map(|l| l.to_ascii_lowercase().strip_prefix("authorization: bearer ").map(ToOwned::to_owned))
-        {
+        if let Some(bearer) = head.lines().find_map(|l| {
+            l.to_ascii_lowercase()
+                .strip_prefix("authorization: bearer ")
+                .map(ToOwned::to_owned)
+        }) {
             seen.bearers.push(bearer);
         }
         match serde_json::from_slice::<Value>(body) {

@@ -1,7 +1,7 @@
 //! The wire, device side: a client on one end of a link in memory, played sessions on the other.
 
 mod asks;
-mod client;
+pub(crate) mod client;
 mod fake;
 mod handshake;
 mod limits;
@@ -141,7 +141,10 @@ impl Place {
     /// A plain client at this computer, after the handshake.
     async fn editor(&self) -> Client {
         let client = self.connect(Origin::Local);
-        client.ask("initialize", json!({ "protocolVersion": 1 })).await.unwrap();
+        client
+            .ask("initialize", json!({ "protocolVersion": 1 }))
+            .await
+            .unwrap();
         client
     }
 
@@ -158,7 +161,13 @@ impl Place {
 }
 
 const ALL: &[&str] = &[
-    "resume", "asks", "directories", "scheduled", "progress", "agents", "token",
+    "resume",
+    "asks",
+    "directories",
+    "scheduled",
+    "progress",
+    "agents",
+    "token",
 ];
 
 fn instance(grant: &str) -> Origin {
@@ -195,7 +204,10 @@ fn prompt(session: &str, text: &str, key: &str) -> Value {
 
 /// Opens a session and gives its id.
 async fn open(client: &Client, place: &Place) -> String {
-    let new = client.ask("session/new", new_in(place, json!({}))).await.unwrap();
+    let new = client
+        .ask("session/new", new_in(place, json!({})))
+        .await
+        .unwrap();
     new["sessionId"].as_str().unwrap().to_owned()
 }
 

@@ -303,7 +303,15 @@ fn wrong_use_is_an_error_of_three_lines_and_no_wall_of_help() {
 #[test]
 fn every_command_has_help_with_an_end() {
     let home = Home::new();
-    for line in ["", "--help", "help", "help up", "up --help", "help hub model add", "--version"] {
+    for line in [
+        "",
+        "--help",
+        "help",
+        "help up",
+        "up --help",
+        "help hub model add",
+        "--version",
+    ] {
         let ran = home.run(line);
         assert_eq!(ran.code, 0, "{line}");
         assert!(!ran.out.is_empty(), "{line}");
@@ -321,7 +329,11 @@ fn every_command_has_help_with_an_end() {
     ");
     assert!(home.run("man").out.contains(".TH lembas"));
     for shell in ["bash", "zsh", "fish"] {
-        assert!(home.run(&format!("completions {shell}")).out.contains("lembas"));
+        assert!(
+            home.run(&format!("completions {shell}"))
+                .out
+                .contains("lembas")
+        );
     }
 }
 
@@ -330,7 +342,11 @@ fn folders_are_private() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = Home::new();
     home.run("mode edit");
-    for folder in [".config/lembas", ".local/share/lembas", ".local/state/lembas"] {
+    for folder in [
+        ".config/lembas",
+        ".local/share/lembas",
+        ".local/state/lembas",
+    ] {
         let meta = std::fs::metadata(home.home().join(folder)).unwrap();
         assert_eq!(meta.permissions().mode() & 0o777, 0o700, "{folder}");
     }

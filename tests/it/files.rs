@@ -116,7 +116,10 @@ async fn an_edit_changes_what_it_names_and_keeps_everything_else() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o751)).unwrap();
     project.call("read", json!({ "path": "a.txt" })).await;
     let done = project
-        .call("edit", json!({ "path": "a.txt", "old": "two\n", "new": "2\nzwei\n" }))
+        .call(
+            "edit",
+            json!({ "path": "a.txt", "old": "two\n", "new": "2\nzwei\n" }),
+        )
         .await;
     assert_eq!(done.status, CallStatus::Ok, "{}", done.text);
     assert_eq!(std::fs::read(&path).unwrap(), b"one\r\n2\r\nzwei\r\nthree");
@@ -124,7 +127,10 @@ async fn an_edit_changes_what_it_names_and_keeps_everything_else() {
     assert!(done.diff.unwrap().contains("+zwei"));
     // What it wrote counts as read: the next edit needs no further look.
     let again = project
-        .call("edit", json!({ "path": "a.txt", "old": "zwei", "new": "two" }))
+        .call(
+            "edit",
+            json!({ "path": "a.txt", "old": "zwei", "new": "two" }),
+        )
         .await;
     assert_eq!(again.status, CallStatus::Ok, "{}", again.text);
     let names: Vec<_> = std::fs::read_dir(&project.context.cwd).unwrap().collect();
@@ -137,17 +143,27 @@ async fn a_file_must_have_been_read_and_be_as_it_was() {
     let path = project.file("a.txt", "one\n");
     let args = json!({ "path": "a.txt", "old": "one", "new": "1" });
     let unread = project.call("edit", args.clone()).await;
-    assert_eq!(unread.text, "a.txt exists and was not read in this session: read it first");
+    assert_eq!(
+        unread.text,
+        "a.txt exists and was not read in this session: read it first"
+    );
     project.call("read", json!({ "path": "a.txt" })).await;
     std::fs::write(&path, "one\nmore\n").unwrap();
     let changed = project.call("edit", args.clone()).await;
-    assert_eq!(changed.text, "a.txt changed since it was read: read it again");
+    assert_eq!(
+        changed.text,
+        "a.txt changed since it was read: read it again"
+    );
     project.call("read", json!({ "path": "a.txt" })).await;
     let raced = project
         .call_after("edit", args, || std::fs::write(&path, "two\n").unwrap())
         .await;
     assert_eq!(raced.status, CallStatus::Failed);
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "two\n", "the other's words stay");
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        "two\n",
+        "the other's words stay"
+    );
 }
 
 #[tokio::test]
@@ -160,7 +176,9 @@ async fn a_link_swapped_in_after_the_judgement_is_not_followed() {
         std::fs::remove_file(&path).unwrap();
         symlink(&secret, &path).unwrap();
     };
-    let read = project.call_after("read", json!({ "path": "sub/a.txt" }), swap).await;
+    let read = project
+        .call_after("read", json!({ "path": "sub/a.txt" }), swap)
+        .await;
     assert!(!read.text.contains("s3cret"), "{}", read.text);
     // A folder on the way becoming a link is no better.
     let other = project.folder.path().join("other");
@@ -170,7 +188,11 @@ async fn a_link_swapped_in_after_the_judgement_is_not_followed() {
         symlink(&other, project.path("sub")).unwrap();
     };
     let made = project
-        .call_after("write", json!({ "path": "sub/new.txt", "content": "x" }), swap)
+        .call_after(
+            "write",
+            json!({ "path": "sub/new.txt", "content": "x" }),
+            swap,
+        )
         .await;
     assert_eq!(made.status, CallStatus::Failed, "{}", made.text);
     assert!(!other.join("new.txt").exists());
@@ -215,7 +237,9 @@ async fn writing_makes_folders_and_refuses_what_is_unchanged() {
     @@ -0,0 +1 @@
     +x
     ");
-    let same = project.said("write", json!({ "path": "a/b/c.txt", "content": "x\n" })).await;
+    let same = project
+        .said("write", json!({ "path": "a/b/c.txt", "content": "x\n" }))
+        .await;
     assert!(same.contains("nothing to change"), "{same}");
 }
 
@@ -232,8 +256,15 @@ async fn looking_around_leaves_out_what_is_ignored_and_what_is_secret() {
     let said = [
         project.said("list", json!({})).await,
         project.said("glob", json!({ "pattern": "*.rs" })).await,
-        project.said("grep", json!({ "pattern": "needle", "context": 1 })).await,
-        project.said("grep", json!({ "pattern": "NEEDLE", "include": "lib.rs", "ignore_case": true })).await,
+        project
+            .said("grep", json!({ "pattern": "needle", "context": 1 }))
+            .await,
+        project
+            .said(
+                "grep",
+                json!({ "pattern": "NEEDLE", "include": "lib.rs", "ignore_case": true }),
+            )
+            .await,
         project.said("grep", json!({ "pattern": "(" })).await,
         project.said("list", json!({ "path": "none" })).await,
     ]
@@ -270,15 +301,24 @@ async fn looking_around_leaves_out_what_is_ignored_and_what_is_secret() {
 async fn the_plan_tools_answer_the_plan() {
     let mut project = Project::new();
     let made = project
-        .call("plan_write", json!({ "title": "T", "phases": [{ "title": "A", "tasks": [{ "text": "one" }] }] }))
+        .call(
+            "plan_write",
+            json!({ "title": "T", "phases": [{ "title": "A", "tasks": [{ "text": "one" }] }] }),
+        )
         .await;
     project.context.plan = Plan::from_value(&made.plan.unwrap());
     let done = project
-        .call("plan_update", json!({ "tasks": [{ "id": "t1", "status": "done" }] }))
+        .call(
+            "plan_update",
+            json!({ "tasks": [{ "id": "t1", "status": "done" }] }),
+        )
         .await;
     assert!(done.text.contains("[x] t1 one"), "{}", done.text);
     let todo = project
-        .call("todo", json!({ "todos": [{ "content": "x", "status": "in_progress" }] }))
+        .call(
+            "todo",
+            json!({ "todos": [{ "content": "x", "status": "in_progress" }] }),
+        )
         .await;
     assert!(todo.text.contains("[>] t2 x"), "{}", todo.text);
 }

@@ -35,8 +35,15 @@ struct Given {
 /// `_lembas/answer`: taken, or why it does not count.
 pub(super) async fn answer(asked: Asked, params: Value) -> Result<Value, RpcError> {
     let given: Given = inbound::params(params.clone())?;
-    if given.note.as_ref().is_some_and(|note| note.chars().count() > NOTE) {
-        return Err(bad("params", format!("a note has at most {NOTE} characters")));
+    if given
+        .note
+        .as_ref()
+        .is_some_and(|note| note.chars().count() > NOTE)
+    {
+        return Err(bad(
+            "params",
+            format!("a note has at most {NOTE} characters"),
+        ));
     }
     let connection = Arc::clone(&asked.connection);
     let subject = given.ask.as_str().chars().take(200).collect();
@@ -50,26 +57,33 @@ pub(super) async fn answer(asked: Asked, params: Value) -> Result<Value, RpcErro
             scope: given.scope.unwrap_or(Scope::Once),
             note: given.note.filter(|note| !note.trim().is_empty()),
             origin: connection.origin.clone(),
-            by: given.by.and_then(|by| plain(&by)).unwrap_or_else(|| connection.who()),
+            by: given
+                .by
+                .and_then(|by| plain(&by))
+                .unwrap_or_else(|| connection.who()),
         };
-        let at = session.answer(answer).await.map_err(|error| refused(&error))?;
+        let at = session
+            .answer(answer)
+            .await
+            .map_err(|error| refused(&error))?;
         Ok(json!({ "taken": true, "at": at }))
     };
-    asked.connection.keyed("_lembas/answer", subject, key, &params, work.boxed()).await
+    asked
+        .connection
+        .keyed("_lembas/answer", subject, key, &params, work.boxed())
+        .await
 }
 
-/// A name as one line without anything that could pass for something else.
+/// A name as one line. Over the link nobody is at this computer, whatever they call themselves.
 fn plain(name: &str) -> Option<String> {
     let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
     let name = name.trim();
-    (!name.is_empty()).then(|| name.to_owned())
+    let poses = name.to_lowercase().contains("this computer");
+    (!name.is_empty() && !poses).then(|| name.to_owned())
 }
 
 /// The session of a question: of one that is open, or that was said on this connection.
-async fn session_of(
-    connection: &Connection,
-    ask: &AskId,
-) -> Result<Arc<dyn OneSession>, RpcError> {
+async fn session_of(connection: &Connection, ask: &AskId) -> Result<Arc<dyn OneSession>, RpcError> {
     let open = connection.device.sessions.asks(&connection.origin).await;
     let id = open
         .into_iter()
@@ -113,7 +127,10 @@ pub(super) async fn extend(asked: Asked, params: Value) -> Result<Value, RpcErro
     let connection = &asked.connection;
     let session = session_of(connection, &ask).await?;
     let seconds = seconds.min(connection.limits.max_wait());
-    let left = session.extend(&ask, seconds).await.map_err(|error| refused(&error))?;
+    let left = session
+        .extend(&ask, seconds)
+        .await
+        .map_err(|error| refused(&error))?;
     Ok(json!({ "expires_in": left.saturating_mul(1000), "now": clock::now_ms() }))
 }
 

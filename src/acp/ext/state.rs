@@ -32,10 +32,17 @@ pub(super) async fn status(asked: Asked, params: Value) -> Result<Value, RpcErro
     let connection = &asked.connection;
     let limits = connection.limits.describe();
     let Some(id) = session else {
-        let page = connection.device.sessions.list(&connection.origin, None, None, MOST).await;
+        let page = connection
+            .device
+            .sessions
+            .list(&connection.origin, None, None, MOST)
+            .await;
         let (list, _) = page.map_err(|error| error::session(&error))?;
         let sessions: Vec<Value> = list.iter().map(self::session).collect();
-        let paused = connection.limits.work().is_err_and(|off| off.reason == "paused");
+        let paused = connection
+            .limits
+            .work()
+            .is_err_and(|off| off.reason == "paused");
         return Ok(json!({
             "sessions": sessions, "limits": limits, "paused": paused, "now": clock::now_ms(),
         }));
@@ -119,19 +126,28 @@ pub(super) async fn sync(asked: Asked, params: Value) -> Result<Value, RpcError>
         None => (0, None),
         Some(After::Head(since)) => (since, None),
         Some(After::Page(text)) => {
-            let page = Page::read(&text).ok_or_else(|| bad("params", "that is no page of a sync"))?;
+            let page =
+                Page::read(&text).ok_or_else(|| bad("params", "that is no page of a sync"))?;
             (page.since, Some(page))
         }
     };
     let connection = &asked.connection;
     let cursor = page.as_ref().map(|page| page.cursor.clone());
-    let list = connection.device.sessions.list(&connection.origin, None, cursor, limit).await;
+    let list = connection
+        .device
+        .sessions
+        .list(&connection.origin, None, cursor, limit)
+        .await;
     let (list, more) = list.map_err(error::page)?;
     let newest = list.first().map_or(since, |summary| summary.updated);
     let head = page.map_or(newest, |page| page.head);
     let changed: Vec<&Summary> = list.iter().take_while(|s| s.updated >= since).collect();
     let next = more.filter(|_| changed.len() == list.len()).map(|cursor| {
-        let page = Page { since, head, cursor };
+        let page = Page {
+            since,
+            head,
+            cursor,
+        };
         page.write()
     });
     let sessions: Vec<Value> = changed.into_iter().map(session).collect();

@@ -114,7 +114,10 @@ mod tests {
         let run = |keys: Keys, key: &str, value: Value| {
             let (key, again) = (key.to_owned(), again());
             let work = async move { Did::Done(value) }.boxed();
-            async move { keys.once(scope("s"), key, &json!({ "p": 1 }), again, work).await }
+            async move {
+                keys.once(scope("s"), key, &json!({ "p": 1 }), again, work)
+                    .await
+            }
         };
         {
             let store = store(folder.path()).await;
@@ -125,7 +128,10 @@ mod tests {
             assert_eq!(run(keys, "done", json!("first")).await, Ok(json!("first")));
         }
         let keys = Keys::new(Arc::new(store(folder.path()).await), &Tasks::new());
-        assert_eq!(run(keys.clone(), "done", json!("second")).await, Ok(json!("first")));
+        assert_eq!(
+            run(keys.clone(), "done", json!("second")).await,
+            Ok(json!("first"))
+        );
         let interrupted = run(keys.clone(), "begun", json!("again")).await;
         assert_eq!(interrupted.unwrap_err().message, "interrupted");
         let params = json!({ "p": 2 });
@@ -141,8 +147,14 @@ mod tests {
 
     #[test]
     fn two_scopes_are_never_one_text() {
-        let one = text(&Scope { subject: "a\nb".to_owned(), ..scope("") });
-        let two = text(&Scope { method: "_lembas/monitor\na".to_owned(), ..scope("b") });
+        let one = text(&Scope {
+            subject: "a\nb".to_owned(),
+            ..scope("")
+        });
+        let two = text(&Scope {
+            method: "_lembas/monitor\na".to_owned(),
+            ..scope("b")
+        });
         assert_ne!(one, two);
     }
 }

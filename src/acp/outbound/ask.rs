@@ -23,7 +23,10 @@ pub(crate) fn request(
     let body = &ask.body;
     let (title, raw) = match call.map(|item| &item.body) {
         Some(Body::Call { title, args, .. }) => (title.clone(), raw_input(args)),
-        _ => (body.command.clone(), json!({ "command": body.command, "cwd": body.cwd })),
+        _ => (
+            body.command.clone(),
+            json!({ "command": body.command, "cwd": body.cwd }),
+        ),
     };
     let mut meta = match serde_json::to_value(body) {
         Ok(Value::Object(meta)) => meta,
@@ -77,7 +80,8 @@ fn kind(kind: &str) -> &'static str {
 }
 
 fn options(scopes: &[Scope]) -> Vec<Value> {
-    let option = |id: &str, name: &str, kind: &str| json!({ "optionId": id, "name": name, "kind": kind });
+    let option =
+        |id: &str, name: &str, kind: &str| json!({ "optionId": id, "name": name, "kind": kind });
     let mut options: Vec<Value> = scopes
         .iter()
         .map(|scope| match scope {

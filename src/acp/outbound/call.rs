@@ -23,8 +23,10 @@ pub(super) fn frame(view: &View, item: &Item, mut meta: Map<String, Value>) -> O
         } => {
             meta.insert("tool".to_owned(), tool.clone().into());
             meta.insert("block".to_owned(), block.clone().into());
-            let locations: Vec<Value> =
-                locations.iter().map(|path| json!({ "path": path })).collect();
+            let locations: Vec<Value> = locations
+                .iter()
+                .map(|path| json!({ "path": path }))
+                .collect();
             let update = json!({
                 "sessionUpdate": "tool_call", "toolCallId": call, "title": title,
                 "kind": kind(tool, block), "status": "pending",
@@ -51,7 +53,11 @@ pub(super) fn frame(view: &View, item: &Item, mut meta: Map<String, Value>) -> O
                 &item.body,
                 &["status", "exit", "ms", "bytes", "spill", "path", "diff"],
             );
-            let state = if *status == CallStatus::Ok { "completed" } else { "failed" };
+            let state = if *status == CallStatus::Ok {
+                "completed"
+            } else {
+                "failed"
+            };
             let update = json!({
                 "sessionUpdate": "tool_call_update", "toolCallId": call, "status": state,
                 "content": content(text, diff.as_deref(), path.as_deref()),
@@ -144,7 +150,10 @@ mod tests {
 
     #[test]
     fn arguments_that_are_not_json_stay_as_text() {
-        assert_eq!(raw_input("{\"command\":\"ls\"}"), json!({ "command": "ls" }));
+        assert_eq!(
+            raw_input("{\"command\":\"ls\"}"),
+            json!({ "command": "ls" })
+        );
         assert_eq!(raw_input("{\"command\":"), json!("{\"command\":"));
     }
 }

@@ -32,7 +32,13 @@ pub(super) fn frames(view: &View, item: &Item) -> Vec<Frame> {
         }
         Body::Plan { plan } => {
             let update = json!({ "sessionUpdate": "plan", "entries": plan_entries(plan) });
-            both(view, item, update, meta, ("plan_state", json!({ "plan": plan })))
+            both(
+                view,
+                item,
+                update,
+                meta,
+                ("plan_state", json!({ "plan": plan })),
+            )
         }
         Body::Mode { mode, .. } => vec![view.update(
             json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode }),
@@ -40,7 +46,13 @@ pub(super) fn frames(view: &View, item: &Item) -> Vec<Frame> {
         )],
         Body::Title { title } => {
             let update = json!({ "sessionUpdate": "session_info_update", "title": title });
-            both(view, item, update, meta, ("title", json!({ "title": title })))
+            both(
+                view,
+                item,
+                update,
+                meta,
+                ("title", json!({ "title": title })),
+            )
         }
         Body::Model { model } => own(view, item, "model", json!({ "model": model })),
         Body::Level { level } => own(view, item, "level", json!({ "level": level })),
@@ -99,7 +111,11 @@ fn both(
 }
 
 /// The named fields of a body, where it has them, beside what is there.
-pub(super) fn with(mut map: Map<String, Value>, body: &Body, fields: &[&str]) -> Map<String, Value> {
+pub(super) fn with(
+    mut map: Map<String, Value>,
+    body: &Body,
+    fields: &[&str],
+) -> Map<String, Value> {
     if let Ok(Value::Object(body)) = serde_json::to_value(body) {
         map.extend(
             body.into_iter()

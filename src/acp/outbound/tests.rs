@@ -11,14 +11,23 @@ use crate::store::item::{
 
 fn client(lembas: bool) -> Client {
     let ours = json!({ "protocol": 3, "capabilities": ["resume", "asks", "progress"] });
-    let meta = if lembas { json!({ "lembas": ours }) } else { json!({}) };
+    let meta = if lembas {
+        json!({ "lembas": ours })
+    } else {
+        json!({})
+    };
     let hello = json!({ "protocolVersion": 1, "clientCapabilities": { "_meta": meta } });
     capabilities::read(hello, &Origin::Local).unwrap()
 }
 
 fn view(lembas: bool) -> View {
     let start = Position::default();
-    View::new(SessionId::new("s"), client(lembas), "own-".to_owned(), start)
+    View::new(
+        SessionId::new("s"),
+        client(lembas),
+        "own-".to_owned(),
+        start,
+    )
 }
 
 fn item(seq: u64, body: Body) -> Item {
@@ -65,16 +74,30 @@ fn bodies() -> Vec<Body> {
             key: "k".to_owned(),
             source: Source::Person,
             parts: vec![
-                Part::Text { text: "look".to_owned() },
-                Part::Link { uri: "file:///a".to_owned(), name: "a".to_owned() },
-                Part::Image { mime: "image/png".to_owned(), data: "AA".to_owned() },
+                Part::Text {
+                    text: "look".to_owned(),
+                },
+                Part::Link {
+                    uri: "file:///a".to_owned(),
+                    name: "a".to_owned(),
+                },
+                Part::Image {
+                    mime: "image/png".to_owned(),
+                    data: "AA".to_owned(),
+                },
             ],
             note: Some("for the model alone".to_owned()),
             run: None,
         },
-        Body::Step { model: "m".to_owned() },
-        Body::Message { text: "Hällo".to_owned() },
-        Body::Thought { text: "hm".to_owned() },
+        Body::Step {
+            model: "m".to_owned(),
+        },
+        Body::Message {
+            text: "Hällo".to_owned(),
+        },
+        Body::Thought {
+            text: "hm".to_owned(),
+        },
         Body::Call {
             call: call(),
             model_call: "call_1".to_owned(),
@@ -84,7 +107,11 @@ fn bodies() -> Vec<Body> {
             block: "shell".to_owned(),
             locations: vec!["/srv/a".to_owned()],
         },
-        Body::Sampled { tokens, finish: "tool_calls".to_owned(), ms: 7 },
+        Body::Sampled {
+            tokens,
+            finish: "tool_calls".to_owned(),
+            ms: 7,
+        },
         Body::Ask(ask()),
         Body::Answered {
             ask: AskId::new("a1"),
@@ -102,7 +129,10 @@ fn bodies() -> Vec<Body> {
                 r#box: "open".to_owned(),
             },
         },
-        Body::Output { call: call(), text: "a\n".to_owned() },
+        Body::Output {
+            call: call(),
+            text: "a\n".to_owned(),
+        },
         Body::Result {
             call: call(),
             status: CallStatus::Ok,
@@ -130,11 +160,22 @@ fn bodies() -> Vec<Body> {
                 { "title": "one", "status": "done" }, { "title": "two", "status": "in_progress" },
                 { "title": "three", "status": "todo" } ] }] }),
         },
-        Body::Mode { mode: "edit".to_owned(), by: "ana".to_owned() },
-        Body::Model { model: "m2".to_owned() },
-        Body::Level { level: "high".to_owned() },
-        Body::Title { title: "Fix".to_owned() },
-        Body::Notice { text: "80 % full".to_owned() },
+        Body::Mode {
+            mode: "edit".to_owned(),
+            by: "ana".to_owned(),
+        },
+        Body::Model {
+            model: "m2".to_owned(),
+        },
+        Body::Level {
+            level: "high".to_owned(),
+        },
+        Body::Title {
+            title: "Fix".to_owned(),
+        },
+        Body::Notice {
+            text: "80 % full".to_owned(),
+        },
         Body::TurnEnd {
             stop: Stop::EndTurn,
             reason: None,
@@ -146,8 +187,13 @@ fn bodies() -> Vec<Body> {
 
 fn all(lembas: bool) -> Vec<Frame> {
     let mut view = view(lembas);
-    let items = bodies().into_iter().zip(1..).map(|(body, seq)| item(seq, body));
-    items.flat_map(|item| view.frames(Event::Item(item))).collect()
+    let items = bodies()
+        .into_iter()
+        .zip(1..)
+        .map(|(body, seq)| item(seq, body));
+    items
+        .flat_map(|item| view.frames(Event::Item(item)))
+        .collect()
 }
 
 fn lines(frames: &[Frame]) -> String {
@@ -240,9 +286,17 @@ fn a_progress_is_an_event_for_whoever_named_it() {
 #[test]
 fn a_plain_client_does_not_hear_its_own_prompt_but_in_a_load() {
     let prompt = || {
-        let parts = vec![Part::Text { text: "hi".to_owned() }];
+        let parts = vec![Part::Text {
+            text: "hi".to_owned(),
+        }];
         let key = "own-1".to_owned();
-        let body = Body::Prompt { key, source: Source::Person, parts, note: None, run: None };
+        let body = Body::Prompt {
+            key,
+            source: Source::Person,
+            parts,
+            note: None,
+            run: None,
+        };
         Event::Item(item(1, body))
     };
     assert_eq!(view(false).frames(prompt()), Vec::new());
@@ -256,12 +310,24 @@ fn nothing_is_longer_than_a_frame() {
     let long = "é\u{1}\n".repeat(200_000);
     let parts = vec![
         Part::Text { text: long.clone() },
-        Part::Image { mime: "image/png".to_owned(), data: "A".repeat(900_000) },
+        Part::Image {
+            mime: "image/png".to_owned(),
+            data: "A".repeat(900_000),
+        },
     ];
     let bodies = vec![
-        Body::Prompt { key: "k".to_owned(), source: Source::Person, parts, note: None, run: None },
+        Body::Prompt {
+            key: "k".to_owned(),
+            source: Source::Person,
+            parts,
+            note: None,
+            run: None,
+        },
         Body::Message { text: long.clone() },
-        Body::Output { call: CallId::new("c"), text: long.clone() },
+        Body::Output {
+            call: CallId::new("c"),
+            text: long.clone(),
+        },
         Body::Call {
             call: CallId::new("c"),
             model_call: String::new(),
@@ -283,18 +349,24 @@ fn nothing_is_longer_than_a_frame() {
             ms: 0,
         },
         Body::Notice { text: long.clone() },
-        Body::Plan { plan: json!({ "phases": [{ "tasks": [{ "title": long }] }] }) },
+        Body::Plan {
+            plan: json!({ "phases": [{ "tasks": [{ "title": long }] }] }),
+        },
     ];
     let mut view = view(true);
     let mut said = 0;
     for (body, seq) in bodies.into_iter().zip(1..) {
         let whole = matches!(body, Body::Message { .. });
         for frame in view.frames(Event::Item(item(seq, body))) {
-            let envelope = json!({ "jsonrpc": "2.0", "method": frame.method, "params": frame.params });
+            let envelope =
+                json!({ "jsonrpc": "2.0", "method": frame.method, "params": frame.params });
             let length = envelope.to_string().len();
             assert!(length <= size::FRAME, "{length} bytes of item {seq}");
             if whole {
-                said += frame.params["update"]["content"]["text"].as_str().unwrap().len();
+                said += frame.params["update"]["content"]["text"]
+                    .as_str()
+                    .unwrap()
+                    .len();
             }
         }
     }
@@ -327,7 +399,11 @@ impl Reader {
         let text = content.or_else(|| meta["output"].as_str()).unwrap();
         let known = self.texts.entry(seq).or_default();
         known.push_str(text);
-        assert_eq!(known.len() as u64, at, "the position is the end of the text");
+        assert_eq!(
+            known.len() as u64,
+            at,
+            "the position is the end of the text"
+        );
         self.at = Position { seq: Seq(seq), at };
     }
 }
@@ -470,7 +546,13 @@ fn a_permission_request_says_all_of_an_ask() {
       }
     }
     "#);
-    assert_eq!(ask::request(&open, None, None, &[], 0)["options"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        ask::request(&open, None, None, &[], 0)["options"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -482,8 +564,16 @@ fn answers_to_a_permission_request_are_read_and_nothing_else() {
     assert_eq!(chose("always"), Said::Chose(Outcome::Allow, Scope::Always));
     assert_eq!(chose("refuse"), Said::Chose(Outcome::Refuse, Scope::Once));
     assert_eq!(chose("all"), Said::Nonsense);
-    assert_eq!(said(json!({ "outcome": { "outcome": "cancelled" } })), Said::Nothing);
-    for wrong in [json!(null), json!("once"), json!({ "outcome": "once" }), json!({ "optionId": "once" })] {
+    assert_eq!(
+        said(json!({ "outcome": { "outcome": "cancelled" } })),
+        Said::Nothing
+    );
+    for wrong in [
+        json!(null),
+        json!("once"),
+        json!({ "outcome": "once" }),
+        json!({ "optionId": "once" }),
+    ] {
         assert_eq!(said(wrong.clone()), Said::Nonsense, "{wrong}");
     }
 }

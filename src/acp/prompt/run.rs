@@ -35,7 +35,9 @@ pub(crate) async fn last_message(session: &dyn OneSession, turn: u32) -> String 
     let mut from = Seq(0);
     loop {
         let items = session.items(from, BATCH).await.unwrap_or_default();
-        let Some(last) = items.last() else { return text };
+        let Some(last) = items.last() else {
+            return text;
+        };
         from = Seq(last.seq.0 + 1);
         for item in items.into_iter().filter(|item| item.turn == turn) {
             match item.body {
@@ -74,7 +76,11 @@ mod tests {
             (Stop::Refusal, "no", "failed"),
             (Stop::Cancelled, "[SILENT]", "cancelled"),
         ] {
-            assert_eq!(report(&scheduled, stop, reply)["status"], status, "{stop:?} {reply:?}");
+            assert_eq!(
+                report(&scheduled, stop, reply)["status"],
+                status,
+                "{stop:?} {reply:?}"
+            );
         }
     }
 }

@@ -112,10 +112,13 @@ impl Driver {
             result(&call.call, CallStatus::Refused, text),
         ];
         let line = self.line(&answer.by, &body.kind, "refused", Some(&body.digest));
-        self.settle(bodies, Also {
-            audit: vec![line],
-            ..Also::default()
-        })
+        self.settle(
+            bodies,
+            Also {
+                audit: vec![line],
+                ..Also::default()
+            },
+        )
         .await
     }
 
@@ -142,21 +145,27 @@ impl Driver {
                 data: rule.data,
             })
             .collect();
-        self.settle(vec![answered(body, Settled::Allowed, answer)], Also {
-            rules,
-            audit: vec![line],
-            ..Also::default()
-        })
+        self.settle(
+            vec![answered(body, Settled::Allowed, answer)],
+            Also {
+                rules,
+                audit: vec![line],
+                ..Also::default()
+            },
+        )
         .await
     }
 
     /// What was judged is not what would run any more: the call is asked about anew.
     async fn gone(&mut self, body: &AskBody) -> Result<(), StoreError> {
         let line = self.line("lembas", &body.kind, "gone", Some(&body.digest));
-        self.settle(vec![ended(body, Settled::Gone, "lembas")], Also {
-            audit: vec![line],
-            ..Also::default()
-        })
+        self.settle(
+            vec![ended(body, Settled::Gone, "lembas")],
+            Also {
+                audit: vec![line],
+                ..Also::default()
+            },
+        )
         .await?;
         Ok(())
     }
@@ -173,10 +182,13 @@ impl Driver {
                 && *grant.digest() == body.digest
             {
                 let line = self.line("a rule", &body.kind, "allowed", Some(&body.digest));
-                self.settle(vec![ended(&body, Settled::Allowed, "a rule just made")], Also {
-                    audit: vec![line],
-                    ..Also::default()
-                })
+                self.settle(
+                    vec![ended(&body, Settled::Allowed, "a rule just made")],
+                    Also {
+                        audit: vec![line],
+                        ..Also::default()
+                    },
+                )
                 .await?;
             }
         }
@@ -188,7 +200,7 @@ impl Driver {
         let over: Vec<_> = self
             .turn
             .open_asks()
-            .filter(|(_, open)| self.shared.waits.left(&open.body.ask) == Some(Duration::ZERO))
+            .filter(|(_, open)| self.shared.waits.due(&open.body.ask) == Some(Duration::ZERO))
             .map(|(call, open)| (call.call.clone(), open.body.clone()))
             .collect();
         for (call, body) in over {
@@ -197,10 +209,13 @@ impl Driver {
                 ended(&body, Settled::Expired, "nobody"),
                 result(&call, CallStatus::Refused, words::EXPIRED.to_owned()),
             ];
-            self.settle(bodies, Also {
-                audit: vec![line],
-                ..Also::default()
-            })
+            self.settle(
+                bodies,
+                Also {
+                    audit: vec![line],
+                    ..Also::default()
+                },
+            )
             .await?;
         }
         Ok(())

@@ -139,7 +139,11 @@ fn an_answer_that_was_cut_is_asked_for_again() {
 
 #[test]
 fn a_yes_holds_for_its_digest_and_a_gone_ask_is_made_again() {
-    let turn = Build::new(None).step().call("1").sampled("tool_calls").ask("1", "a");
+    let turn = Build::new(None)
+        .step()
+        .call("1")
+        .sampled("tool_calls")
+        .ask("1", "a");
     assert_eq!(turn.0.open_asks().count(), 1);
     let yes = Build(turn.0.clone(), turn.1).answered("a", Settled::Allowed);
     assert_eq!(yes.0.calls[0].place, Place::Yes(Digest::of(b"x")));
@@ -185,7 +189,10 @@ fn steps_are_counted_and_the_last_one_concludes() {
             turn = turn.started("1").result("1");
         }
     }
-    assert_eq!(turn.0.next(3), end(Stop::MaxTurnRequests, words::STEPS_USED));
+    assert_eq!(
+        turn.0.next(3),
+        end(Stop::MaxTurnRequests, words::STEPS_USED)
+    );
 }
 
 #[test]

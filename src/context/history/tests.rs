@@ -162,7 +162,10 @@ fn reasoning_goes_back_during_its_turn_only() {
         .sampled()
         .result("0002", "r")
         .show();
-    assert!(!later.contains("\"old\"") && later.contains("\"new\""), "{later}");
+    assert!(
+        !later.contains("\"old\"") && later.contains("\"new\""),
+        "{later}"
+    );
 }
 
 #[test]
@@ -210,7 +213,12 @@ fn a_longer_history_begins_with_the_bytes_of_the_shorter() {
         turn: 1,
     }
     .show();
-    let after = first.step().message("y").sampled().end(Stop::EndTurn).show();
+    let after = first
+        .step()
+        .message("y")
+        .sampled()
+        .end(Stop::EndTurn)
+        .show();
     assert!(after.starts_with(&before));
 }
 

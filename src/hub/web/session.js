@@ -29,7 +29,8 @@ export async function begin(out) {
   onSignedOut(end);
   for (let wait = RETRY_FIRST_MS; !(await load()); wait = Math.min(wait * 2, RETRY_MOST_MS)) {
     if (ended) return;
-    setConn({ state: "lost", since: store.conn.state === "lost" ? store.conn.since : Date.now() });
+    // Only a hub that did not answer is no connection; one that answers with a fault has its own words.
+    if (store.trouble?.unknown) setConn({ state: "lost", since: store.conn.state === "lost" ? store.conn.since : Date.now() });
     await new Promise((done) => setTimeout(done, wait));
   }
   if (ended) return;

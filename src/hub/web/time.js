@@ -23,7 +23,7 @@ const DAY = 24 * HOUR;
 /** A length of time: `0.9 s`, `48 s`, `1 min 10 s`, `2 h 5 min`, `3 days`. Never breaks inside. */
 export function span(ms) {
   const left = Math.max(0, ms);
-  if (left < 10 * SECOND && left % SECOND !== 0) return `${(left / SECOND).toFixed(1)}${NB}s`.replace(".0", "");
+  if (left < 20 * SECOND && left % SECOND !== 0) return `${(left / SECOND).toFixed(1)}${NB}s`.replace(".0", "");
   const s = Math.floor(left / SECOND);
   if (s < 60) return `${s}${NB}s`;
   const min = Math.floor(s / 60);

@@ -25,7 +25,7 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn open(
-        socket: Socket,
+        socket: Box<Socket>,
         factory: &Arc<dyn ServiceFactory>,
         limits: Limits,
         tasks: &Tasks,

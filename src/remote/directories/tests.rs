@@ -13,11 +13,19 @@ struct Place {
 fn place() -> Place {
     let folder = tempfile::tempdir().unwrap();
     let base = folder.path().canonicalize().unwrap();
-    for made in ["a/src/.git", "a/Beta", "a/alpha", "a/.hidden", "b", "secret/deep"] {
+    for made in [
+        "a/src/.git",
+        "a/Beta",
+        "a/alpha",
+        "a/.hidden",
+        "b",
+        "secret/deep",
+    ] {
         std::fs::create_dir_all(base.join(made)).unwrap();
     }
     std::fs::write(base.join("a/file"), "").unwrap();
-    let link = |to: &str, at: &str| std::os::unix::fs::symlink(base.join(to), base.join(at)).unwrap();
+    let link =
+        |to: &str, at: &str| std::os::unix::fs::symlink(base.join(to), base.join(at)).unwrap();
     link("secret", "a/escape");
     link("b", "a/to_b");
     link("nowhere", "a/broken");
@@ -43,7 +51,9 @@ impl Place {
     fn list(&self, path: Option<&str>) -> Result<String, &'static str> {
         let path = path.map(|path| self.base.join(path));
         let list = list(&self.limits, path.as_deref()).map_err(|no| no.reason)?;
-        Ok(list.to_string().replace(&self.base.display().to_string(), "…"))
+        Ok(list
+            .to_string()
+            .replace(&self.base.display().to_string(), "…"))
     }
 }
 
@@ -58,7 +68,14 @@ fn folders_under_the_roots_and_links_that_stay_inside() {
 #[test]
 fn nothing_outside_is_listed() {
     let place = place();
-    for path in ["", "secret", "a/escape", "a/../secret", "a/escape/deep", "nowhere"] {
+    for path in [
+        "",
+        "secret",
+        "a/escape",
+        "a/../secret",
+        "a/escape/deep",
+        "nowhere",
+    ] {
         assert_eq!(place.list(Some(path)), Err("outside"), "{path:?}");
     }
     assert_eq!(place.list(Some("a/nowhere")), Err("missing"));
@@ -67,7 +84,10 @@ fn nothing_outside_is_listed() {
     assert_eq!(place.list(None), Err("roots"));
     assert_eq!(place.list(Some("a")), Err("roots"));
     place.roots(&["a"]);
-    assert!(!place.list(Some("a")).unwrap().contains("to_b"), "it leads out now");
+    assert!(
+        !place.list(Some("a")).unwrap().contains("to_b"),
+        "it leads out now"
+    );
     place.live.hold(true);
     assert_eq!(place.list(None), Err("paused"));
 }
@@ -78,8 +98,14 @@ fn a_folder_that_became_a_link_is_not_read() {
     let judged = place.base.join("a/alpha");
     std::fs::remove_dir(&judged).unwrap();
     std::os::unix::fs::symlink(place.base.join("secret"), &judged).unwrap();
-    assert!(read(&judged, &place.limits.roots()).is_err(), "the last part");
-    assert!(read(&judged.join("deep"), &place.limits.roots()).is_err(), "a part before it");
+    assert!(
+        read(&judged, &place.limits.roots()).is_err(),
+        "the last part"
+    );
+    assert!(
+        read(&judged.join("deep"), &place.limits.roots()).is_err(),
+        "a part before it"
+    );
 }
 
 #[test]

@@ -67,7 +67,11 @@ fn a_folder_is_judged_with_its_links_resolved() {
         let judged = place.limits.folder(&asked);
         let judged = judged.map_err(|no| {
             assert_eq!(no.code, RpcError::INVALID_PARAMS, "{asked:?}");
-            assert!(no.text.contains(&asked.display().to_string()), "{}", no.text);
+            assert!(
+                no.text.contains(&asked.display().to_string()),
+                "{}",
+                no.text
+            );
             no.reason
         });
         assert_eq!(judged, expected, "{asked:?}");
@@ -114,10 +118,16 @@ fn a_limit_counts_from_the_moment_it_changes() {
     let place = place();
     assert!(place.limits.folder(&place.root).is_ok());
     place.live.hold(true);
-    assert_eq!(place.limits.folder(&place.root).unwrap_err().reason, "paused");
+    assert_eq!(
+        place.limits.folder(&place.root).unwrap_err().reason,
+        "paused"
+    );
     place.live.hold(false);
     place.set(|remote| remote.roots.clear());
-    assert_eq!(place.limits.folder(&place.root).unwrap_err().reason, "roots");
+    assert_eq!(
+        place.limits.folder(&place.root).unwrap_err().reason,
+        "roots"
+    );
 }
 
 #[test]
@@ -135,7 +145,11 @@ fn a_mode_is_lowered_and_plan_is_always_possible() {
     ] {
         place.set(|remote| remote.max_mode = max);
         let lowered = place.limits.mode(asked);
-        assert_eq!((lowered.mode, lowered.lowered), (mode, mode != asked), "{asked} under {max}");
+        assert_eq!(
+            (lowered.mode, lowered.lowered),
+            (mode, mode != asked),
+            "{asked} under {max}"
+        );
     }
 }
 
@@ -158,20 +172,45 @@ fn scheduled_work_is_refused_lowered_and_bounded() {
     let plan = judge(Some(Mode::Plan), None).unwrap_err();
     assert_eq!((plan.code, plan.reason), (acp::SCHEDULED, "plan"));
     let (run, mode) = judge(None, None).unwrap();
-    assert_eq!((run.approval_wait, mode.mode, mode.lowered), (1800, Mode::Manual, true));
+    assert_eq!(
+        (run.approval_wait, mode.mode, mode.lowered),
+        (1800, Mode::Manual, true)
+    );
     place.set(|remote| {
         remote.max_mode = Mode::Auto;
         remote.approval_max = 3600;
     });
-    assert_eq!(judge(None, None).unwrap().1.mode, Mode::Edit, "never wider unless it was chosen");
-    assert_eq!(judge(Some(Mode::Auto), Some(60)).unwrap().1.mode, Mode::Auto);
-    assert_eq!(judge(None, Some(86_400)).unwrap().0.approval_wait, 3600, "bounded by approval_max");
+    assert_eq!(
+        judge(None, None).unwrap().1.mode,
+        Mode::Edit,
+        "never wider unless it was chosen"
+    );
+    assert_eq!(
+        judge(Some(Mode::Auto), Some(60)).unwrap().1.mode,
+        Mode::Auto
+    );
+    assert_eq!(
+        judge(None, Some(86_400)).unwrap().0.approval_wait,
+        3600,
+        "bounded by approval_max"
+    );
     for wait in [0, 59, 86_401, u64::MAX] {
-        assert_eq!(judge(None, Some(wait)).unwrap_err().reason, "params", "{wait}");
+        assert_eq!(
+            judge(None, Some(wait)).unwrap_err().reason,
+            "params",
+            "{wait}"
+        );
     }
     for id in ["", "a b", "a\nb", "é", &"x".repeat(129)] {
-        let asked = Schedule { run: id.to_owned(), ..asked(None, None) };
-        assert_eq!(place.limits.schedule(&asked).unwrap_err().reason, "params", "{id:?}");
+        let asked = Schedule {
+            run: id.to_owned(),
+            ..asked(None, None)
+        };
+        assert_eq!(
+            place.limits.schedule(&asked).unwrap_err().reason,
+            "params",
+            "{id:?}"
+        );
     }
 }
 
@@ -201,11 +240,23 @@ fn what_a_change_ends_and_with_which_words() {
     let gone = place.root.join("in");
     place.set(|remote| remote.roots = vec![gone]);
     assert_eq!(place.limits.ends(&inside), None, "still under a root");
-    assert_eq!(place.limits.ends(&place.root).as_deref(), Some("folder no longer shared"));
+    assert_eq!(
+        place.limits.ends(&place.root).as_deref(),
+        Some("folder no longer shared")
+    );
     place.set(|remote| remote.paused = true);
-    assert_eq!(place.limits.ends(&inside).as_deref(), Some("paused on this computer"));
+    assert_eq!(
+        place.limits.ends(&inside).as_deref(),
+        Some("paused on this computer")
+    );
     place.set(|remote| remote.enabled = false);
-    assert!(place.limits.ends(&inside).unwrap().starts_with("Remote work is off"));
+    assert!(
+        place
+            .limits
+            .ends(&inside)
+            .unwrap()
+            .starts_with("Remote work is off")
+    );
 }
 
 #[test]

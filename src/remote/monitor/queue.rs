@@ -82,6 +82,8 @@ impl Queue {
     pub(super) fn end(&self, gone: impl Fn(&Path) -> bool) {
         let state = self.state.lock();
         let running = state.running.values();
-        running.filter(|(cwd, _)| gone(cwd)).for_each(|(_, stop)| stop.cancel());
+        running
+            .filter(|(cwd, _)| gone(cwd))
+            .for_each(|(_, stop)| stop.cancel());
     }
 }

@@ -26,7 +26,10 @@ impl Watch for Script {
         let outcome = if outcomes.len() > 1 {
             outcomes.pop_front().unwrap()
         } else {
-            outcomes.front().cloned().unwrap_or_else(|| Ok(seen("h", 0)))
+            outcomes
+                .front()
+                .cloned()
+                .unwrap_or_else(|| Ok(seen("h", 0)))
         };
         drop(outcomes);
         self.ran.lock().push(check.clone());
@@ -35,7 +38,11 @@ impl Watch for Script {
         let gate = self.gate.clone();
         async move {
             if let Some(gate) = gate
-                && check.stop.run_until_cancelled(gate.notified()).await.is_none()
+                && check
+                    .stop
+                    .run_until_cancelled(gate.notified())
+                    .await
+                    .is_none()
             {
                 return Err(Unseen::Stopped);
             }
@@ -118,12 +125,25 @@ async fn a_check_answers_hash_and_excerpt() {
     answer.as_object_mut().unwrap().remove("duration_ms");
     insta::assert_snapshot!(answer.to_string(), @r#"{"hash":"sha256:h","exit":0,"bytes":3,"excerpt":"out","truncated":true}"#);
     let check = place.script.ran.lock()[0].clone();
-    assert_eq!((check.mode, check.timeout), (Mode::Edit, Duration::from_secs(60)));
+    assert_eq!(
+        (check.mode, check.timeout),
+        (Mode::Edit, Duration::from_secs(60))
+    );
     assert_eq!(check.cwd, place.folder.path().canonicalize().unwrap());
-    let bare = place.ask(json!({ "run": "r2", "excerpt": "none", "mode": "auto", "timeout": 600 })).await.unwrap();
-    assert_eq!((bare["excerpt"].as_str(), bare["truncated"].as_bool()), (Some(""), Some(false)));
+    let bare = place
+        .ask(json!({ "run": "r2", "excerpt": "none", "mode": "auto", "timeout": 600 }))
+        .await
+        .unwrap();
+    assert_eq!(
+        (bare["excerpt"].as_str(), bare["truncated"].as_bool()),
+        (Some(""), Some(false))
+    );
     let check = place.script.ran.lock()[1].clone();
-    assert_eq!((check.mode, check.timeout), (Mode::Edit, Duration::from_secs(600)), "lowered");
+    assert_eq!(
+        (check.mode, check.timeout),
+        (Mode::Edit, Duration::from_secs(600)),
+        "lowered"
+    );
 }
 
 #[tokio::test]
@@ -141,7 +161,12 @@ async fn each_refusal_has_its_reason() {
         (|_| (), json!({ "timeout": 1.5 }), -32602, "params"),
         (|_| (), json!({ "confirm": 4 }), -32602, "params"),
         (|_| (), json!({ "command": " " }), -32602, "params"),
-        (|_| (), json!({ "command": "x".repeat(70_000) }), -32602, "params"),
+        (
+            |_| (),
+            json!({ "command": "x".repeat(70_000) }),
+            -32602,
+            "params",
+        ),
         (|_| (), json!({ "fail_on": "zero" }), -32602, "params"),
         (|_| (), json!({ "run": "" }), -32602, "params"),
         (|_| (), json!({ "schedule": 7 }), -32602, "params"),
@@ -159,16 +184,26 @@ async fn each_refusal_has_its_reason() {
 async fn what_gives_no_hash_says_why() {
     for (unseen, why, recorded) in [
         (Unseen::Refused("no".to_owned()), "refused", false),
-        (Unseen::Ask("lembas allow --pending 3".to_owned()), "ask", false),
+        (
+            Unseen::Ask("lembas allow --pending 3".to_owned()),
+            "ask",
+            false,
+        ),
         (Unseen::Spawn("no shell".to_owned()), "spawn", false),
         (Unseen::Timeout, "timeout", true),
         (Unseen::Background, "background", true),
         (Unseen::Stopped, "interrupted", true),
     ] {
         let script = Script::default();
-        script.outcomes.lock().extend([Err(unseen), Ok(seen("h", 0))]);
+        script
+            .outcomes
+            .lock()
+            .extend([Err(unseen), Ok(seen("h", 0))]);
         let place = place(script);
-        assert_eq!(reason(place.ask(json!({})).await), (MONITOR, why.to_owned()));
+        assert_eq!(
+            reason(place.ask(json!({})).await),
+            (MONITOR, why.to_owned())
+        );
         // What ran is not run again for the same run; what did not is judged anew.
         assert_eq!(place.ask(json!({})).await.is_err(), recorded, "{why}");
     }
@@ -196,15 +231,26 @@ async fn a_new_hash_is_confirmed() {
         (&["a", "b"], 0, "a", false, 1),
     ] {
         let script = Script::default();
-        script.outcomes.lock().extend(hashes.iter().map(|hash| Ok(seen(hash, 0))));
+        script
+            .outcomes
+            .lock()
+            .extend(hashes.iter().map(|hash| Ok(seen(hash, 0))));
         let place = place(script);
         let begun = clock::instant();
         let more = json!({ "last": "sha256:old", "confirm": confirm });
         let answer = place.ask(more).await.unwrap();
         assert_eq!(answer["hash"], format!("sha256:{expected}"), "{hashes:?}");
-        assert_eq!(answer["unstable"].as_bool().unwrap_or(false), unstable, "{hashes:?}");
+        assert_eq!(
+            answer["unstable"].as_bool().unwrap_or(false),
+            unstable,
+            "{hashes:?}"
+        );
         assert_eq!(place.script.ran.lock().len(), runs, "{hashes:?}");
-        assert_eq!(begun.elapsed().as_secs(), 5 * (runs as u64 - 1), "5 s apart");
+        assert_eq!(
+            begun.elapsed().as_secs(),
+            5 * (runs as u64 - 1),
+            "5 s apart"
+        );
     }
 }
 
@@ -214,8 +260,14 @@ async fn a_nonzero_exit_fails_only_where_it_was_asked_for() {
     script.outcomes.lock().push_back(Ok(seen("h", 1)));
     let place = place(script);
     let plain = place.ask(json!({})).await.unwrap();
-    assert_eq!((plain["exit"].as_i64(), plain.get("failed")), (Some(1), None));
-    let strict = place.ask(json!({ "run": "r2", "fail_on": "nonzero" })).await.unwrap();
+    assert_eq!(
+        (plain["exit"].as_i64(), plain.get("failed")),
+        (Some(1), None)
+    );
+    let strict = place
+        .ask(json!({ "run": "r2", "fail_on": "nonzero" }))
+        .await
+        .unwrap();
     assert_eq!(strict["failed"], true);
 }
 

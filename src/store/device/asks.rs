@@ -82,7 +82,8 @@ pub(crate) fn settle(
     }
 }
 
-const COLUMNS: &str = "asks.session, asks.seq, asks.made, asks.body, left_ms, heard, settled, by, at";
+const COLUMNS: &str =
+    "asks.session, asks.seq, asks.made, asks.body, left_ms, heard, settled, by, at";
 
 fn row(r: &Row<'_>) -> Result<AskRow, rusqlite::Error> {
     let body: String = r.get(3)?;

@@ -118,11 +118,7 @@ pub(crate) fn put(
 }
 
 /// Writes one item and answers by how many bytes its session grew.
-fn put_item(
-    t: &Transaction<'_>,
-    session: &SessionId,
-    item: &Item,
-) -> Result<i64, rusqlite::Error> {
+fn put_item(t: &Transaction<'_>, session: &SessionId, item: &Item) -> Result<i64, rusqlite::Error> {
     let text = text(&item.body);
     let body = match bare(&item.body) {
         Some(bare) => json(&bare)?,
@@ -157,11 +153,7 @@ fn put_item(
 }
 
 /// Keeps the columns and tables that an item changes in step with it.
-fn project(
-    t: &Transaction<'_>,
-    session: &SessionId,
-    item: &Item,
-) -> Result<(), rusqlite::Error> {
+fn project(t: &Transaction<'_>, session: &SessionId, item: &Item) -> Result<(), rusqlite::Error> {
     let id = session.as_str();
     match &item.body {
         Body::Prompt { run, .. } => {

@@ -27,7 +27,13 @@ pub struct KeyRow {
 pub(crate) fn put(t: &Transaction<'_>, row: &KeyRow) -> Result<(), rusqlite::Error> {
     t.execute(
         "insert into keys (scope, key, digest, outcome, until) values (?1, ?2, ?3, ?4, ?5)",
-        params![row.scope, row.key, row.digest.as_str(), row.outcome, row.until],
+        params![
+            row.scope,
+            row.key,
+            row.digest.as_str(),
+            row.outcome,
+            row.until
+        ],
     )?;
     Ok(())
 }

@@ -163,7 +163,9 @@ impl Store {
         self.db()
             .call(move |c| {
                 let cwd = which.cwd.map(|p| p.to_string_lossy().into_owned());
-                let (time, id) = which.after.map_or((None, None), |(t, i)| (Some(t), Some(i)));
+                let (time, id) = which
+                    .after
+                    .map_or((None, None), |(t, i)| (Some(t), Some(i)));
                 c.prepare(&format!(
                     "select {COLUMNS} from sessions
                      where (?1 is null or origin = ?1 or shared = 1)

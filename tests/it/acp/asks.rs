@@ -23,20 +23,45 @@ async fn an_answer_is_taken_once_and_the_request_taken_back() {
     let asked = client.asked().await;
     assert_eq!(asked.method, "session/request_permission");
     let ours = &asked.params["_meta"]["lembas"];
-    assert_eq!((ours["ask"].as_str(), ours["digest"].as_str()), (Some("a1"), Some("sha256:a1")));
+    assert_eq!(
+        (ours["ask"].as_str(), ours["digest"].as_str()),
+        (Some("a1"), Some("sha256:a1"))
+    );
     assert_eq!(asked.params["toolCall"]["title"], "git push");
-    assert_eq!(asked.params["toolCall"]["rawInput"], json!({ "command": "git push" }));
-    let taken = client.ask("_lembas/answer", answer("a1", "allow")).await.unwrap();
+    assert_eq!(
+        asked.params["toolCall"]["rawInput"],
+        json!({ "command": "git push" })
+    );
+    let taken = client
+        .ask("_lembas/answer", answer("a1", "allow"))
+        .await
+        .unwrap();
     assert_eq!(taken, json!({ "taken": true, "at": 78 }));
     asked.cancelled.cancelled().await;
     let given = fake.state.lock().answers[0].clone();
-    assert_eq!((given.outcome, given.by.as_str()), (Outcome::Allow, "ana, on the page"));
+    assert_eq!(
+        (given.outcome, given.by.as_str()),
+        (Outcome::Allow, "ana, on the page")
+    );
     assert_eq!(given.origin, instance("g1"));
     // A second tab answers too.
-    let error = client.ask("_lembas/answer", answer("a1", "refuse")).await.unwrap_err();
+    let error = client
+        .ask("_lembas/answer", answer("a1", "refuse"))
+        .await
+        .unwrap_err();
     let data = error.data.unwrap();
-    assert_eq!((error.code, data["reason"].as_str()), (-32004, Some("settled")));
-    assert_eq!((data["how"].as_str(), data["by"].as_str(), data["at"].as_i64()), (Some("allowed"), Some("ana, on the page"), Some(77)));
+    assert_eq!(
+        (error.code, data["reason"].as_str()),
+        (-32004, Some("settled"))
+    );
+    assert_eq!(
+        (
+            data["how"].as_str(),
+            data["by"].as_str(),
+            data["at"].as_i64()
+        ),
+        (Some("allowed"), Some("ana, on the page"), Some(77))
+    );
 }
 
 #[tokio::test]
@@ -49,13 +74,25 @@ async fn what_does_not_count_says_why() {
     let asked = client.asked().await;
     let mut changed = answer("a1", "allow");
     changed["digest"] = json!("sha256:other");
-    assert_eq!(refused(client.ask("_lembas/answer", changed).await), (-32004, "changed".to_owned()));
+    assert_eq!(
+        refused(client.ask("_lembas/answer", changed).await),
+        (-32004, "changed".to_owned())
+    );
     let mut wider = answer("a1", "allow");
     wider["scope"] = json!("always");
-    assert_eq!(refused(client.ask("_lembas/answer", wider).await), (-32602, "params".to_owned()));
+    assert_eq!(
+        refused(client.ask("_lembas/answer", wider).await),
+        (-32602, "params".to_owned())
+    );
     let unknown = client.ask("_lembas/answer", answer("zz", "allow")).await;
     assert_eq!(refused(unknown), (-32004, "unknown".to_owned()));
-    let extended = client.ask("_lembas/extend", json!({ "ask": "a1", "seconds": 999_999_999 })).await.unwrap();
+    let extended = client
+        .ask(
+            "_lembas/extend",
+            json!({ "ask": "a1", "seconds": 999_999_999 }),
+        )
+        .await
+        .unwrap();
     assert_eq!(extended["expires_in"], 86_400_000, "as far as approval_max");
     assert!(!asked.cancelled.is_cancelled(), "it is still open");
 }
@@ -81,7 +118,10 @@ async fn an_open_ask_is_said_again_after_a_drop_and_ends_everywhere() {
     again.cancelled.cancelled().await;
     both.cancelled.cancelled().await;
     let rest = second.heard().await;
-    assert!(!rest.iter().any(|heard| matches!(heard, Heard::Asked(_))), "a settled one is no ghost");
+    assert!(
+        !rest.iter().any(|heard| matches!(heard, Heard::Asked(_))),
+        "a settled one is no ghost"
+    );
 }
 
 #[tokio::test]
@@ -93,11 +133,22 @@ async fn a_wait_begins_when_the_ask_was_acknowledged() {
     fake.ask("a1", TWO);
     client.asked().await;
     let seq = fake.head().0;
-    client.tell("_lembas/ack", json!({ "sessionId": id, "seq": seq - 1, "at": 0 })).await;
+    client
+        .tell(
+            "_lembas/ack",
+            json!({ "sessionId": id, "seq": seq - 1, "at": 0 }),
+        )
+        .await;
     client.ask("_lembas/status", json!({})).await.unwrap();
     assert!(fake.state.lock().heard.is_empty());
-    client.tell("_lembas/ack", json!({ "sessionId": id, "seq": seq, "at": 0 })).await;
-    fake.when("it was heard", |state| state.heard.len() == 1).await;
+    client
+        .tell(
+            "_lembas/ack",
+            json!({ "sessionId": id, "seq": seq, "at": 0 }),
+        )
+        .await;
+    fake.when("it was heard", |state| state.heard.len() == 1)
+        .await;
 }
 
 #[tokio::test]
@@ -111,10 +162,18 @@ async fn a_plain_client_answers_the_request_itself() {
         (Ok(selected("once")), Outcome::Allow, Scope::Once),
         (Ok(selected("session")), Outcome::Allow, Scope::Session),
         (Ok(selected("refuse")), Outcome::Refuse, Scope::Once),
-        (Ok(json!({ "outcome": { "outcome": "cancelled" } })), Outcome::Refuse, Scope::Once),
+        (
+            Ok(json!({ "outcome": { "outcome": "cancelled" } })),
+            Outcome::Refuse,
+            Scope::Once,
+        ),
         (Ok(selected("everything")), Outcome::Refuse, Scope::Once),
         (Ok(json!("yes")), Outcome::Refuse, Scope::Once),
-        (Err(lembas::rpc::RpcError::method_not_found("x")), Outcome::Refuse, Scope::Once),
+        (
+            Err(lembas::rpc::RpcError::method_not_found("x")),
+            Outcome::Refuse,
+            Scope::Once,
+        ),
     ]
     .into_iter()
     .enumerate()
@@ -122,13 +181,25 @@ async fn a_plain_client_answers_the_request_itself() {
         let id = format!("a{n}");
         fake.ask(&id, TWO);
         let asked = editor.asked().await;
-        let names: Vec<_> = asked.params["options"].as_array().unwrap().iter().map(|o| o["optionId"].clone()).collect();
+        let names: Vec<_> = asked.params["options"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|o| o["optionId"].clone())
+            .collect();
         assert_eq!(names, ["once", "session", "refuse"]);
         asked.answer(reply);
-        fake.when("it is answered", |state| state.answers.len() == n + 1).await;
+        fake.when("it is answered", |state| state.answers.len() == n + 1)
+            .await;
         let given = fake.state.lock().answers[n].clone();
-        assert_eq!((given.ask.as_str(), given.outcome, given.scope), (id.as_str(), outcome, scope));
-        assert!(fake.state.lock().heard.len() > n, "its wait began when it was said");
+        assert_eq!(
+            (given.ask.as_str(), given.outcome, given.scope),
+            (id.as_str(), outcome, scope)
+        );
+        assert!(
+            fake.state.lock().heard.len() > n,
+            "its wait began when it was said"
+        );
     }
 }
 
@@ -181,7 +252,9 @@ async fn yeses_that_do_not_count_from_there_are_not_offered() {
         place.sessions.one().ask(&format!("{approvals:?}"), all);
         let asked = loop {
             let asked = client.asked().await;
-            if asked.params["_meta"]["lembas"]["ask"] == format!("{approvals:?}") { break asked }
+            if asked.params["_meta"]["lembas"]["ask"] == format!("{approvals:?}") {
+                break asked;
+            }
         };
         assert_eq!(asked.params["_meta"]["lembas"]["scopes"], expected);
         let options = asked.params["options"].as_array().unwrap().len();
@@ -195,8 +268,14 @@ async fn a_scheduled_runs_question_says_so() {
     place.set(|remote| remote.scheduled = true);
     let client = place.instance().await;
     let meta = json!({ "scheduled": { "schedule": "w", "run": "r1" } });
-    client.ask("session/new", new_in(&place, meta)).await.unwrap();
+    client
+        .ask("session/new", new_in(&place, meta))
+        .await
+        .unwrap();
     place.sessions.one().ask("a1", TWO);
     let asked = client.asked().await;
-    assert_eq!(asked.params["_meta"]["lembas"]["scheduled"], json!({ "schedule": "w", "run": "r1" }));
+    assert_eq!(
+        asked.params["_meta"]["lembas"]["scheduled"],
+        json!({ "schedule": "w", "run": "r1" })
+    );
 }

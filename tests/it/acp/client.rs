@@ -64,7 +64,10 @@ impl Service for Ears {
     }
 
     fn notice(&self, method: &str, params: Value) {
-        self.0.try_send(Heard::Notice(method.to_owned(), params)).ok().unwrap();
+        self.0
+            .try_send(Heard::Notice(method.to_owned(), params))
+            .ok()
+            .unwrap();
     }
 }
 
@@ -74,11 +77,24 @@ const SOON: Duration = Duration::from_secs(20);
 impl Client {
     pub(crate) fn connect(device: &Device, origin: Origin, tasks: &Tasks) -> Self {
         let (here, there) = pair::pair(64);
-        let limits = |limits: Limits| Limits { keepalive: None, ..limits };
+        let limits = |limits: Limits| Limits {
+            keepalive: None,
+            ..limits
+        };
         let device = device.clone();
-        rpc::start_with(there, |peer| device.serve(peer, origin), limits(Limits::device()), tasks);
+        rpc::start_with(
+            there,
+            |peer| device.serve(peer, origin),
+            limits(Limits::device()),
+            tasks,
+        );
         let (heard, ears) = mpsc::channel(100_000);
-        let (peer, _) = rpc::start(here, Arc::new(Ears(heard)), limits(Limits::instance()), tasks);
+        let (peer, _) = rpc::start(
+            here,
+            Arc::new(Ears(heard)),
+            limits(Limits::instance()),
+            tasks,
+        );
         Self {
             peer,
             heard: Arc::new(Mutex::new(ears)),
@@ -136,7 +152,9 @@ impl Client {
     }
 
     pub(crate) async fn closed(&self) -> CloseReason {
-        tokio::time::timeout(SOON, self.peer.closed()).await.unwrap()
+        tokio::time::timeout(SOON, self.peer.closed())
+            .await
+            .unwrap()
     }
 }
 

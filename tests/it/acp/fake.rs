@@ -37,7 +37,10 @@ impl Places {
             return false;
         };
         let all = self.all.lock();
-        let running = all.iter().filter_map(Weak::upgrade).filter(|fake| fake.state.lock().running);
+        let running = all
+            .iter()
+            .filter_map(Weak::upgrade)
+            .filter(|fake| fake.state.lock().running);
         running.count() >= most
     }
 }
@@ -80,7 +83,10 @@ impl Fakes {
 
     pub(crate) fn get(&self, id: &str) -> Arc<Fake> {
         let list = self.list.lock();
-        list.iter().find(|fake| fake.id.as_str() == id).unwrap().clone()
+        list.iter()
+            .find(|fake| fake.id.as_str() == id)
+            .unwrap()
+            .clone()
     }
 }
 
@@ -117,18 +123,30 @@ impl Fake {
     pub(crate) fn say(&self, chunk: &str) {
         self.change(|state| {
             if state.growing
-                && let Some(Item { body: Body::Message { text }, .. }) = state.items.last_mut()
+                && let Some(Item {
+                    body: Body::Message { text },
+                    ..
+                }) = state.items.last_mut()
             {
                 text.push_str(chunk);
                 return;
             }
             state.growing = true;
-            push(state, Body::Message { text: chunk.to_owned() });
+            push(
+                state,
+                Body::Message {
+                    text: chunk.to_owned(),
+                },
+            );
         });
     }
 
     pub(crate) fn phase(&self, phase: Phase) {
-        let progress = Progress { phase, since: 7, data: serde_json::Map::new() };
+        let progress = Progress {
+            phase,
+            since: 7,
+            data: serde_json::Map::new(),
+        };
         self.change(|state| state.progress = Some(progress));
     }
 
@@ -141,15 +159,18 @@ impl Fake {
         self.change(|state| {
             let call = CallId::new(format!("call-{id}"));
             let body = ask_body(id, &call, scopes);
-            push(state, Body::Call {
-                call,
-                model_call: String::new(),
-                tool: "bash".to_owned(),
-                args: "{\"command\":\"git push\"}".to_owned(),
-                title: "git push".to_owned(),
-                block: "shell".to_owned(),
-                locations: Vec::new(),
-            });
+            push(
+                state,
+                Body::Call {
+                    call,
+                    model_call: String::new(),
+                    tool: "bash".to_owned(),
+                    args: "{\"command\":\"git push\"}".to_owned(),
+                    title: "git push".to_owned(),
+                    block: "shell".to_owned(),
+                    locations: Vec::new(),
+                },
+            );
             let seq = push(state, Body::Ask(body.clone()));
             state.growing = false;
             state.asks.push(OpenAsk {
@@ -178,11 +199,17 @@ impl Fake {
         let mut version = self.version.subscribe();
         let wait = version.wait_for(|_| is(&self.state.lock()));
         let wait = tokio::time::timeout(std::time::Duration::from_secs(20), wait);
-        wait.await.unwrap_or_else(|_| panic!("never: {what}")).unwrap();
+        wait.await
+            .unwrap_or_else(|_| panic!("never: {what}"))
+            .unwrap();
     }
 
     pub(crate) fn head(&self) -> Seq {
-        self.state.lock().items.last().map_or(Seq(0), |item| item.seq)
+        self.state
+            .lock()
+            .items
+            .last()
+            .map_or(Seq(0), |item| item.seq)
     }
 }
 
@@ -229,15 +256,22 @@ fn finish(state: &mut State, stop: Stop, reason: Option<&str>) {
         turn: state.turn,
         stop,
         reason: reason.map(str::to_owned),
-        tokens: Tokens { input: 3, cached_input: 1, output: 2 },
+        tokens: Tokens {
+            input: 3,
+            cached_input: 1,
+            output: 2,
+        },
         run: None,
     };
-    push(state, Body::TurnEnd {
-        stop,
-        reason: done.reason.clone(),
-        tokens: done.tokens,
-        run: None,
-    });
+    push(
+        state,
+        Body::TurnEnd {
+            stop,
+            reason: done.reason.clone(),
+            tokens: done.tokens,
+            run: None,
+        },
+    );
     for prompt in &mut state.prompts {
         if prompt.1 == done.turn {
             prompt.2 = Some(done.clone());
@@ -247,16 +281,31 @@ fn finish(state: &mut State, stop: Stop, reason: Option<&str>) {
 
 fn settle(state: &mut State, id: &AskId, how: Settled, by: &str) {
     state.asks.retain(|ask| ask.body.ask != *id);
-    let error = AnswerError::Settled { how, by: by.to_owned(), at: 77 };
+    let error = AnswerError::Settled {
+        how,
+        by: by.to_owned(),
+        at: 77,
+    };
     state.settled.push((id.clone(), error));
     let ask = id.clone();
-    push(state, Body::Answered { ask, how, scope: None, by: by.to_owned(), note: None });
+    push(
+        state,
+        Body::Answered {
+            ask,
+            how,
+            scope: None,
+            by: by.to_owned(),
+            note: None,
+        },
+    );
 }
 
 impl Sessions for Fakes {
     fn open(&self, new: NewSession) -> BoxFuture<'_, Result<Arc<dyn OneSession>, SessionError>> {
         let mut list = self.list.lock();
-        let known = list.iter().find(|fake| new.key.is_some() && fake.new.key == new.key);
+        let known = list
+            .iter()
+            .find(|fake| new.key.is_some() && fake.new.key == new.key);
         let fake = known.cloned().unwrap_or_else(|| {
             let fake = Arc::new_cyclic(|me| Fake {
                 id: SessionId::new(format!("s{}", list.len() + 1)),
@@ -316,8 +365,12 @@ impl Sessions for Fakes {
 
     fn asks<'a>(&'a self, asker: &'a Origin) -> BoxFuture<'a, Vec<OpenAsk>> {
         let list = self.list.lock();
-        let own = list.iter().filter(|fake| *asker == Origin::Local || fake.new.origin == *asker);
-        let asks: Vec<_> = own.flat_map(|fake| fake.state.lock().asks.clone()).collect();
+        let own = list
+            .iter()
+            .filter(|fake| *asker == Origin::Local || fake.new.origin == *asker);
+        let asks: Vec<_> = own
+            .flat_map(|fake| fake.state.lock().asks.clone())
+            .collect();
         std::future::ready(asks).boxed()
     }
 
@@ -346,7 +399,10 @@ impl OneSession for Fake {
             cwd: self.new.cwd.clone(),
             title: None,
             origin: origin_text(&self.new.origin),
-            model: state.model.clone().unwrap_or_else(|| self.new.model.clone()),
+            model: state
+                .model
+                .clone()
+                .unwrap_or_else(|| self.new.model.clone()),
             mode: state.mode.unwrap_or(self.new.mode),
             updated: state.updated,
             head: state.items.last().map_or(Seq(0), |item| item.seq),
@@ -360,7 +416,10 @@ impl OneSession for Fake {
 
     fn prompt(&self, prompt: Prompt) -> BoxFuture<'_, Result<TurnDone, SessionError>> {
         async move {
-            let full = self.places.upgrade().is_some_and(|all| all.full(&self.new.origin));
+            let full = self
+                .places
+                .upgrade()
+                .is_some_and(|all| all.full(&self.new.origin));
             let begun = {
                 let mut state = self.state.lock();
                 let known = state.prompts.iter().find(|known| known.0 == prompt.key);
@@ -374,13 +433,16 @@ impl OneSession for Fake {
                         state.growing = false;
                         let turn = state.turn;
                         state.prompts.push((prompt.key.clone(), turn, None));
-                        push(&mut state, Body::Prompt {
-                            key: prompt.key,
-                            source: prompt.source,
-                            parts: prompt.parts,
-                            note: None,
-                            run: prompt.run,
-                        });
+                        push(
+                            &mut state,
+                            Body::Prompt {
+                                key: prompt.key,
+                                source: prompt.source,
+                                parts: prompt.parts,
+                                note: None,
+                                run: prompt.run,
+                            },
+                        );
                         self.changed(&mut state);
                         Ok(turn)
                     }
@@ -390,7 +452,13 @@ impl OneSession for Fake {
             let mut version = self.version.subscribe();
             loop {
                 version.borrow_and_update();
-                let done = self.state.lock().prompts.iter().find(|p| p.1 == turn).and_then(|p| p.2.clone());
+                let done = self
+                    .state
+                    .lock()
+                    .prompts
+                    .iter()
+                    .find(|p| p.1 == turn)
+                    .and_then(|p| p.2.clone());
                 match done {
                     Some(done) => return Ok(done),
                     None => version.changed().await.unwrap(),
@@ -406,17 +474,20 @@ impl OneSession for Fake {
             if !state.running || turn.is_some_and(|turn| turn != state.turn) {
                 return Stopped::Gone;
             }
-            push(state, Body::Result {
-                call: CallId::new("c"),
-                status: CallStatus::Cancelled,
-                text: String::new(),
-                diff: None,
-                path: None,
-                exit: None,
-                bytes: 0,
-                spill: None,
-                ms: 1,
-            });
+            push(
+                state,
+                Body::Result {
+                    call: CallId::new("c"),
+                    status: CallStatus::Cancelled,
+                    text: String::new(),
+                    diff: None,
+                    path: None,
+                    exit: None,
+                    bytes: 0,
+                    spill: None,
+                    ms: 1,
+                },
+            );
             state.asks.clear();
             let words = match why {
                 StopWhy::Limit(words) => Some(words),
@@ -435,7 +506,9 @@ impl OneSession for Fake {
                 return Err(error.clone());
             }
             let open = state.asks.iter().find(|ask| ask.body.ask == answer.ask);
-            let Some(open) = open else { return Err(AnswerError::Unknown) };
+            let Some(open) = open else {
+                return Err(AnswerError::Unknown);
+            };
             if open.body.digest != answer.digest {
                 return Err(AnswerError::Changed);
             }
@@ -466,8 +539,17 @@ impl OneSession for Fake {
         ask: &'a AskId,
         seconds: u64,
     ) -> BoxFuture<'a, Result<u64, AnswerError>> {
-        let open = self.state.lock().asks.iter().any(|open| open.body.ask == *ask);
-        let left = if open { Ok(seconds) } else { Err(AnswerError::Unknown) };
+        let open = self
+            .state
+            .lock()
+            .asks
+            .iter()
+            .any(|open| open.body.ask == *ask);
+        let left = if open {
+            Ok(seconds)
+        } else {
+            Err(AnswerError::Unknown)
+        };
         std::future::ready(left).boxed()
     }
 
@@ -478,7 +560,13 @@ impl OneSession for Fake {
     ) -> BoxFuture<'a, Result<Mode, SessionError>> {
         self.change(|state| {
             state.mode = Some(mode);
-            push(state, Body::Mode { mode: mode.word().to_owned(), by: by.to_owned() });
+            push(
+                state,
+                Body::Mode {
+                    mode: mode.word().to_owned(),
+                    by: by.to_owned(),
+                },
+            );
         });
         std::future::ready(Ok(mode)).boxed()
     }
@@ -495,7 +583,11 @@ impl OneSession for Fake {
 
     fn items(&self, from: Seq, limit: usize) -> BoxFuture<'_, Result<Vec<Item>, SessionError>> {
         let state = self.state.lock();
-        let items = state.items.iter().filter(|item| item.seq >= from).take(limit);
+        let items = state
+            .items
+            .iter()
+            .filter(|item| item.seq >= from)
+            .take(limit);
         std::future::ready(Ok(items.cloned().collect())).boxed()
     }
 
@@ -535,7 +627,11 @@ impl Tail {
         let state = self.fake.state.lock();
         let new = state.items.iter().find(|item| item.position() > self.at);
         if let Some(item) = new {
-            let known = if item.seq == self.at.seq { self.at.at } else { 0 };
+            let known = if item.seq == self.at.seq {
+                self.at.at
+            } else {
+                0
+            };
             self.at = item.position();
             let known = usize::try_from(known).unwrap();
             return Some(match &item.body {

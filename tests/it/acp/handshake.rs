@@ -10,8 +10,16 @@ use super::*;
 async fn nothing_comes_before_the_handshake() {
     let place = Place::new();
     let client = place.connect(instance("g1"));
-    client.tell("session/cancel", json!({ "sessionId": "s1" })).await;
-    for method in ["session/new", "session/list", "_lembas/status", "nonsense", "authenticate"] {
+    client
+        .tell("session/cancel", json!({ "sessionId": "s1" }))
+        .await;
+    for method in [
+        "session/new",
+        "session/list",
+        "_lembas/status",
+        "nonsense",
+        "authenticate",
+    ] {
         let error = client.ask(method, json!({})).await.unwrap_err();
         assert_eq!(error.code, RpcError::INVALID_REQUEST, "{method}");
     }
@@ -25,7 +33,9 @@ async fn nothing_comes_before_the_handshake() {
 async fn what_is_sent_right_behind_initialize_is_taken() {
     let place = Place::new();
     let client = place.connect(Origin::Local);
-    let init = client.peer.request("initialize", json!({ "protocolVersion": 1 }));
+    let init = client
+        .peer
+        .request("initialize", json!({ "protocolVersion": 1 }));
     let list = client.peer.request("session/list", json!({}));
     let (init, list) = tokio::join!(init, list);
     assert!(init.is_ok() && list.is_ok());
@@ -39,16 +49,25 @@ async fn the_answer_says_who_we_are_and_what_we_can() {
     let answer = client.ask("initialize", hello(ALL)).await.unwrap();
     let ours = &answer["agentCapabilities"]["_meta"]["lembas"];
     assert_eq!(answer["protocolVersion"], 1);
-    assert_eq!((ours["protocol"].as_u64(), ours["epoch"].as_str()), (Some(3), Some("e0")));
+    assert_eq!(
+        (ours["protocol"].as_u64(), ours["epoch"].as_str()),
+        (Some(3), Some("e0"))
+    );
     assert_eq!(ours["capabilities"], json!(ALL));
     assert_eq!(ours["limits"]["roots"], json!(["/srv/api"]));
     assert_eq!(ours["device"]["name"], "zephyr");
     let local = place.connect(Origin::Local);
-    let answer = local.ask("initialize", json!({ "protocolVersion": 7 })).await.unwrap();
+    let answer = local
+        .ask("initialize", json!({ "protocolVersion": 7 }))
+        .await
+        .unwrap();
     assert_eq!(answer["protocolVersion"], 1, "ours, whatever was offered");
     let ours = &answer["agentCapabilities"]["_meta"]["lembas"];
     assert_eq!(ours["limits"], Value::Null);
-    assert_eq!(ours["capabilities"], json!(["resume", "asks", "progress", "agents"]));
+    assert_eq!(
+        ours["capabilities"],
+        json!(["resume", "asks", "progress", "agents"])
+    );
 }
 
 #[tokio::test]
@@ -61,12 +80,20 @@ async fn who_cannot_work_with_us_hears_why_and_is_closed() {
     ] {
         let client = place.connect(instance("g1"));
         let mut params = hello(ALL);
-        let ours = params["clientCapabilities"]["_meta"]["lembas"].as_object_mut().unwrap();
+        let ours = params["clientCapabilities"]["_meta"]["lembas"]
+            .as_object_mut()
+            .unwrap();
         ours.extend(change.as_object().cloned().unwrap());
         let answer = client.ask("initialize", params).await;
-        assert_eq!(refused(answer), (RpcError::INVALID_PARAMS, reason.to_owned()));
+        assert_eq!(
+            refused(answer),
+            (RpcError::INVALID_PARAMS, reason.to_owned())
+        );
         let closed = client.closed().await;
-        let expected = CloseReason::Remote { code: Some(4004), reason: reason.to_owned() };
+        let expected = CloseReason::Remote {
+            code: Some(4004),
+            reason: reason.to_owned(),
+        };
         assert_eq!(closed, expected);
     }
 }
@@ -80,28 +107,54 @@ async fn wrong_params_are_an_error_and_the_link_lives() {
     let cases = [
         ("session/new", json!({})),
         ("session/new", json!({ "cwd": 3, "mcpServers": [] })),
-        ("session/new", json!({ "cwd": place.root(), "mcpServers": {} })),
+        (
+            "session/new",
+            json!({ "cwd": place.root(), "mcpServers": {} }),
+        ),
         ("session/new", json!([place.root()])),
         ("session/new", new_in(&place, json!({ "mode": "all" }))),
         ("session/new", new_in(&place, json!({ "mode": ["edit"] }))),
-        ("session/new", new_in(&place, json!({ "agents": { "min": 3, "max": 99 } }))),
+        (
+            "session/new",
+            new_in(&place, json!({ "agents": { "min": 3, "max": 99 } })),
+        ),
         ("session/new", new_in(&place, json!({ "key": "ü" }))),
-        ("session/new", new_in(&place, json!({ "key": "k".repeat(129) }))),
+        (
+            "session/new",
+            new_in(&place, json!({ "key": "k".repeat(129) })),
+        ),
         ("session/load", json!({ "sessionId": id })),
         ("session/prompt", json!({ "sessionId": id })),
         ("session/prompt", json!({ "sessionId": id, "prompt": "hi" })),
         ("session/prompt", json!({ "sessionId": id, "prompt": [] })),
-        ("session/prompt", json!({ "sessionId": id, "prompt": [{ "type": "hologram" }] })),
-        ("session/set_mode", json!({ "sessionId": id, "modeId": "root" })),
-        ("session/set_config_option", json!({ "sessionId": id, "configId": "x", "value": "y" })),
+        ("session/prompt", prompt(&id, "hi", "")),
+        ("session/prompt", prompt(&id, "hi", &"k".repeat(129))),
+        (
+            "session/prompt",
+            json!({ "sessionId": id, "prompt": [{ "type": "hologram" }] }),
+        ),
+        (
+            "session/set_mode",
+            json!({ "sessionId": id, "modeId": "root" }),
+        ),
+        (
+            "session/set_config_option",
+            json!({ "sessionId": id, "configId": "x", "value": "y" }),
+        ),
         ("session/list", json!({ "cursor": 3 })),
         ("_lembas/follow", json!({ "sessionId": id, "seq": -1 })),
         ("_lembas/follow", json!({ "seq": 1 })),
         ("_lembas/stop", json!({ "sessionId": id, "turn": "1" })),
         ("_lembas/sync", json!({ "after": "not a page" })),
         ("_lembas/sync", json!({ "after": {} })),
-        ("_lembas/answer", json!({ "ask": "a", "digest": "d", "outcome": "maybe" })),
-        ("_lembas/answer", json!({ "ask": "a", "digest": "d", "outcome": "allow", "note": huge })),
+        (
+            "_lembas/answer",
+            json!({ "ask": "a", "digest": "d", "outcome": "maybe" }),
+        ),
+        (
+            "_lembas/answer",
+            json!({ "ask": "a", "digest": "d", "outcome": "allow", "note": huge }),
+        ),
         ("_lembas/directories", json!({ "path": 3 })),
         ("_lembas/token", json!({ "token": "with space" })),
         ("_lembas/token", json!({})),
@@ -110,14 +163,30 @@ async fn wrong_params_are_an_error_and_the_link_lives() {
     for (method, params) in cases {
         let shown: String = params.to_string().chars().take(200).collect();
         let error = client.ask(method, params).await.unwrap_err();
-        assert_eq!(error.code, RpcError::INVALID_PARAMS, "{method} {shown}: {error:?}");
+        assert_eq!(
+            error.code,
+            RpcError::INVALID_PARAMS,
+            "{method} {shown}: {error:?}"
+        );
     }
-    for params in [json!({}), json!({ "sessionId": 3 }), json!([1]), json!({ "sessionId": huge }), Value::Null] {
+    for params in [
+        json!({}),
+        json!({ "sessionId": 3 }),
+        json!([1]),
+        json!({ "sessionId": huge }),
+        Value::Null,
+    ] {
         client.tell("session/cancel", params.clone()).await;
         client.tell("_lembas/ack", params).await;
         client.tell("_lembas/unknown", json!({})).await;
     }
-    for method in ["_lembas/nothing", "session/fork", "fs/read_text_file", "terminal/create", "x"] {
+    for method in [
+        "_lembas/nothing",
+        "session/fork",
+        "fs/read_text_file",
+        "terminal/create",
+        "x",
+    ] {
         let error = client.ask(method, json!({})).await.unwrap_err();
         assert_eq!(error.code, RpcError::METHOD_NOT_FOUND, "{method}");
     }
@@ -154,7 +223,12 @@ async fn a_method_exists_only_where_both_named_its_capability() {
 async fn a_new_token_is_kept_before_it_is_answered() {
     let place = Place::new();
     let client = place.instance().await;
-    let answer = client.ask("_lembas/token", json!({ "token": "Zr8-x.y~", "key": "t" })).await;
+    let answer = client
+        .ask("_lembas/token", json!({ "token": "Zr8-x.y~", "key": "t" }))
+        .await;
     assert_eq!(answer, Ok(json!({ "kept": true })));
-    assert_eq!(*place.tokens.0.lock(), [("g1".to_owned(), "Zr8-x.y~".to_owned())]);
+    assert_eq!(
+        *place.tokens.0.lock(),
+        [("g1".to_owned(), "Zr8-x.y~".to_owned())]
+    );
 }

@@ -29,11 +29,20 @@ async fn with_remote_work_off_nothing_but_the_refusal_is_answered() {
             ("session/resume", load.clone()),
             ("session/list", json!({})),
             ("session/prompt", prompt(&id, "hi", "k")),
-            ("session/set_mode", json!({ "sessionId": id, "modeId": "plan" })),
+            (
+                "session/set_mode",
+                json!({ "sessionId": id, "modeId": "plan" }),
+            ),
             ("session/close", json!({ "sessionId": id })),
             ("session/delete", json!({ "sessionId": id })),
-            ("_lembas/follow", json!({ "sessionId": id, "seq": 0, "at": 0 })),
-            ("_lembas/answer", json!({ "ask": "a", "digest": "d", "outcome": "allow" })),
+            (
+                "_lembas/follow",
+                json!({ "sessionId": id, "seq": 0, "at": 0 }),
+            ),
+            (
+                "_lembas/answer",
+                json!({ "ask": "a", "digest": "d", "outcome": "allow" }),
+            ),
             ("_lembas/directories", json!({})),
             ("_lembas/monitor", json!({})),
             ("_lembas/token", json!({ "token": "t" })),
@@ -44,15 +53,24 @@ async fn with_remote_work_off_nothing_but_the_refusal_is_answered() {
         let status = client.ask("_lembas/status", json!({})).await.unwrap();
         assert_eq!(status["limits"]["roots"], json!([]));
         assert_eq!(status["paused"], reason == "paused");
-        client.ask("_lembas/sync", json!({ "after": 0 })).await.unwrap();
-        client.ask("_lembas/stop", json!({ "sessionId": id, "key": reason })).await.unwrap();
+        client
+            .ask("_lembas/sync", json!({ "after": 0 }))
+            .await
+            .unwrap();
+        client
+            .ask("_lembas/stop", json!({ "sessionId": id, "key": reason }))
+            .await
+            .unwrap();
         place.set(on);
         client.ask("session/list", json!({})).await.unwrap();
     }
     // Who sits at this computer is not a linked instance.
     place.set(|r| r.enabled = false);
     let editor = place.editor().await;
-    editor.ask("session/new", new_in(&place, json!({}))).await.unwrap();
+    editor
+        .ask("session/new", new_in(&place, json!({})))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -65,11 +83,26 @@ async fn every_folder_is_judged_at_every_request() {
     std::fs::create_dir(&inside).unwrap();
     std::os::unix::fs::symlink(outside.path(), inside.join("link")).unwrap();
     for (cwd, also, reason, path) in [
-        (outside.path().to_owned(), vec![], "outside", outside.path().to_owned()),
+        (
+            outside.path().to_owned(),
+            vec![],
+            "outside",
+            outside.path().to_owned(),
+        ),
         (inside.join("link"), vec![], "outside", inside.join("link")),
         (inside.join("no"), vec![], "missing", inside.join("no")),
-        (inside.clone(), vec![place.root(), outside.path().to_owned()], "outside", outside.path().to_owned()),
-        (inside.clone(), vec![inside.join("no")], "missing", inside.join("no")),
+        (
+            inside.clone(),
+            vec![place.root(), outside.path().to_owned()],
+            "outside",
+            outside.path().to_owned(),
+        ),
+        (
+            inside.clone(),
+            vec![inside.join("no")],
+            "missing",
+            inside.join("no"),
+        ),
         ("in".into(), vec![], "params", "in".into()),
     ] {
         let mut params = new_in(&place, json!({}));
@@ -77,9 +110,17 @@ async fn every_folder_is_judged_at_every_request() {
         params["additionalDirectories"] = json!(also);
         let error = client.ask("session/new", params).await.unwrap_err();
         let data = error.data.unwrap();
-        assert_eq!((error.code, data["reason"].as_str()), (RpcError::INVALID_PARAMS, Some(reason)), "{cwd:?}");
+        assert_eq!(
+            (error.code, data["reason"].as_str()),
+            (RpcError::INVALID_PARAMS, Some(reason)),
+            "{cwd:?}"
+        );
         assert_eq!(data["path"], json!(path));
-        assert!(error.message.contains(&path.display().to_string()), "{}", error.message);
+        assert!(
+            error.message.contains(&path.display().to_string()),
+            "{}",
+            error.message
+        );
     }
     let mut params = new_in(&place, json!({}));
     params["additionalDirectories"] = json!([inside]);
@@ -88,14 +129,21 @@ async fn every_folder_is_judged_at_every_request() {
     // The root goes: what was opened in it is not worked in any more.
     place.set(|remote| remote.roots = vec![inside]);
     let answer = client.ask("session/prompt", prompt(&id, "hi", "k")).await;
-    assert_eq!(refused(answer), (RpcError::INVALID_PARAMS, "outside".to_owned()));
+    assert_eq!(
+        refused(answer),
+        (RpcError::INVALID_PARAMS, "outside".to_owned())
+    );
     place.set(|remote| remote.roots = Vec::new());
     for (method, params) in [
         ("session/prompt", prompt(&id, "hi", "k")),
         ("session/new", new_in(&place, json!({}))),
         ("_lembas/directories", json!({})),
     ] {
-        assert_eq!(refused(client.ask(method, params).await), (-32053, "roots".to_owned()), "{method}");
+        assert_eq!(
+            refused(client.ask(method, params).await),
+            (-32053, "roots".to_owned()),
+            "{method}"
+        );
     }
 }
 
@@ -114,9 +162,15 @@ async fn as_many_turns_at_once_as_the_computer_takes() {
         for id in &ids[..2] {
             place.sessions.get(id).prompted(1).await;
         }
-        let error = client.ask("session/prompt", prompt(&ids[2], "hi", "k")).await.unwrap_err();
+        let error = client
+            .ask("session/prompt", prompt(&ids[2], "hi", "k"))
+            .await
+            .unwrap_err();
         let data = error.data.unwrap();
-        assert_eq!((error.code, data["reason"].as_str()), (-32052, Some("full")));
+        assert_eq!(
+            (error.code, data["reason"].as_str()),
+            (-32052, Some("full"))
+        );
         assert!(data["retry_after"].is_u64());
         place.sessions.get(&ids[0]).finish(Stop::EndTurn, None);
         let third = client.ask("session/prompt", prompt(&ids[2], "hi", "k"));
@@ -140,18 +194,28 @@ fn watching(place: &Place) -> Arc<AtomicUsize> {
     });
     let sessions = place.sessions.clone();
     let stop = place.tasks.stop().clone();
-    let watch = remote::watch::run(place.limits.clone(), sessions, place.monitor.clone(), redial, stop);
+    let watch = remote::watch::run(
+        place.limits.clone(),
+        sessions,
+        place.monitor.clone(),
+        redial,
+        stop,
+    );
     place.tasks.spawn("watch", watch);
     dialled
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_change_ends_what_may_not_go_on_with_its_words() {
     type Change = fn(&mut Remote);
     let cases: [(Change, Option<&str>, usize); 6] = [
         (|r| r.roots.clear(), Some("folder no longer shared"), 1),
         (|r| r.paused = true, Some("paused on this computer"), 1),
-        (|r| r.enabled = false, Some("Remote work is off on zephyr. Turn it on there: lembas remote on."), 1),
+        (
+            |r| r.enabled = false,
+            Some("Remote work is off on zephyr. Turn it on there: lembas remote on."),
+            1,
+        ),
         (|r| r.max_mode = Mode::Manual, None, 1),
         (|r| r.scheduled = !r.scheduled, None, 1),
         (|r| r.sudo = lembas::config::Sudo::Ask, None, 0),
@@ -219,8 +283,19 @@ async fn folders_to_pick_are_those_under_the_roots() {
     let client = place.instance().await;
     let roots = client.ask("_lembas/directories", json!({})).await.unwrap();
     assert_eq!(roots["folders"][0]["path"], json!(place.root()));
-    let list = client.ask("_lembas/directories", json!({ "path": place.root() })).await.unwrap();
-    assert_eq!(list["folders"], json!([{ "name": "api", "path": place.root().join("api"), "git": true }]));
-    let out = client.ask("_lembas/directories", json!({ "path": "/etc" })).await;
-    assert_eq!(refused(out), (RpcError::INVALID_PARAMS, "outside".to_owned()));
+    let list = client
+        .ask("_lembas/directories", json!({ "path": place.root() }))
+        .await
+        .unwrap();
+    assert_eq!(
+        list["folders"],
+        json!([{ "name": "api", "path": place.root().join("api"), "git": true }])
+    );
+    let out = client
+        .ask("_lembas/directories", json!({ "path": "/etc" }))
+        .await;
+    assert_eq!(
+        refused(out),
+        (RpcError::INVALID_PARAMS, "outside".to_owned())
+    );
 }

@@ -41,17 +41,32 @@ async fn each_refusal_fails_the_run_with_its_reason() {
     let place = Place::new();
     let client = place.instance().await;
     let new = |meta: Value| client.ask("session/new", new_in(&place, meta));
-    assert_eq!(refused(new(run("w", "r", json!({}))).await), (-32050, "off".to_owned()));
+    assert_eq!(
+        refused(new(run("w", "r", json!({}))).await),
+        (-32050, "off".to_owned())
+    );
     place.set(|remote| remote.scheduled = true);
-    assert_eq!(refused(new(run("w", "r", json!({ "mode": "plan" }))).await), (-32050, "plan".to_owned()));
+    assert_eq!(
+        refused(new(run("w", "r", json!({ "mode": "plan" }))).await),
+        (-32050, "plan".to_owned())
+    );
     for cwd in [json!("/etc"), json!(place.root().join("gone"))] {
         let mut params = new_in(&place, run("w", "r", json!({})));
         params["cwd"] = cwd;
-        assert_eq!(refused(client.ask("session/new", params).await), (-32050, "root".to_owned()));
+        assert_eq!(
+            refused(client.ask("session/new", params).await),
+            (-32050, "root".to_owned())
+        );
     }
     let mut params = new_in(&place, run("w", "r", json!({})));
-    params["_meta"]["lembas"].as_object_mut().unwrap().remove("model");
-    assert_eq!(refused(client.ask("session/new", params).await), (-32050, "model".to_owned()));
+    params["_meta"]["lembas"]
+        .as_object_mut()
+        .unwrap()
+        .remove("model");
+    assert_eq!(
+        refused(client.ask("session/new", params).await),
+        (-32050, "model".to_owned())
+    );
     for wait in [59, 86_401] {
         let answer = new(run("w", "r", json!({ "approval_wait": wait }))).await;
         assert_eq!(refused(answer), (-32602, "params".to_owned()));
@@ -64,11 +79,22 @@ async fn every_request_of_a_scheduled_session_is_judged() {
     let place = Place::new();
     place.set(|remote| remote.scheduled = true);
     let client = place.instance().await;
-    let new = client.ask("session/new", new_in(&place, run("w", "r", json!({ "mode": "auto" })))).await.unwrap();
+    let new = client
+        .ask(
+            "session/new",
+            new_in(&place, run("w", "r", json!({ "mode": "auto" }))),
+        )
+        .await
+        .unwrap();
     assert_eq!(new["_meta"]["lembas"]["mode"], "edit", "lowered");
     assert_eq!(new["_meta"]["lembas"]["approval_wait"], 1800);
     let id = new["sessionId"].as_str().unwrap().to_owned();
-    let set = client.ask("session/set_mode", json!({ "sessionId": id, "modeId": "plan" })).await;
+    let set = client
+        .ask(
+            "session/set_mode",
+            json!({ "sessionId": id, "modeId": "plan" }),
+        )
+        .await;
     assert_eq!(refused(set), (-32050, "plan".to_owned()));
     place.set(|remote| remote.scheduled = false);
     let load = json!({ "sessionId": id, "cwd": place.root(), "mcpServers": [] });
@@ -76,11 +102,17 @@ async fn every_request_of_a_scheduled_session_is_judged() {
         ("session/load", load.clone()),
         ("session/resume", load),
         ("session/prompt", text(&id, "go")),
-        ("session/set_mode", json!({ "sessionId": id, "modeId": "manual" })),
+        (
+            "session/set_mode",
+            json!({ "sessionId": id, "modeId": "manual" }),
+        ),
     ] {
         let error = client.ask(method, params).await.unwrap_err();
         assert_eq!(error.code, -32050, "{method}");
-        assert_eq!(error.message, "This computer does not accept scheduled work. Turn on \"Accept scheduled work\" on it (lembas service scheduled on).");
+        assert_eq!(
+            error.message,
+            "This computer does not accept scheduled work. Turn on \"Accept scheduled work\" on it (lembas service scheduled on)."
+        );
     }
 }
 
@@ -90,7 +122,12 @@ async fn a_run_reports_and_runs_once() {
     place.set(|remote| remote.scheduled = true);
     for (n, (reply, stop, status, kept)) in [
         ("All is well.", Stop::EndTurn, "ok", "All is well."),
-        ("[SILENT]\nnothing new", Stop::EndTurn, "silent", "nothing new"),
+        (
+            "[SILENT]\nnothing new",
+            Stop::EndTurn,
+            "silent",
+            "nothing new",
+        ),
         ("", Stop::EndTurn, "failed", ""),
         ("half", Stop::Cancelled, "cancelled", "half"),
     ]
@@ -108,7 +145,9 @@ async fn a_run_reports_and_runs_once() {
         let turn = async {
             fake.prompted(1).await;
             fake.say("On it.");
-            fake.add(Body::Step { model: "m1".to_owned() });
+            fake.add(Body::Step {
+                model: "m1".to_owned(),
+            });
             if !reply.is_empty() {
                 fake.say(reply);
             }
@@ -120,12 +159,30 @@ async fn a_run_reports_and_runs_once() {
         assert_eq!(answer["_meta"]["lembas"]["run"], report);
         // Asked again on another link, with the run as the key or with none.
         let later = place.instance().await;
-        assert_eq!(later.ask("session/prompt", text(&id, "look around")).await.unwrap(), answer);
-        assert_eq!(later.ask("session/prompt", prompt(&id, "look around", &name)).await.unwrap(), answer);
-        let prompts: Vec<Source> = fake.state.lock().items.iter().filter_map(|item| match item.body {
-            Body::Prompt { source, .. } => Some(source),
-            _ => None,
-        }).collect();
+        assert_eq!(
+            later
+                .ask("session/prompt", text(&id, "look around"))
+                .await
+                .unwrap(),
+            answer
+        );
+        assert_eq!(
+            later
+                .ask("session/prompt", prompt(&id, "look around", &name))
+                .await
+                .unwrap(),
+            answer
+        );
+        let prompts: Vec<Source> = fake
+            .state
+            .lock()
+            .items
+            .iter()
+            .filter_map(|item| match item.body {
+                Body::Prompt { source, .. } => Some(source),
+                _ => None,
+            })
+            .collect();
         assert_eq!(prompts, [Source::Scheduled]);
     }
 }
@@ -135,7 +192,10 @@ async fn a_failed_run_says_so_in_its_error() {
     let place = Place::new();
     place.set(|remote| remote.scheduled = true);
     let client = place.instance().await;
-    let new = client.ask("session/new", new_in(&place, run("w", "r", json!({})))).await.unwrap();
+    let new = client
+        .ask("session/new", new_in(&place, run("w", "r", json!({}))))
+        .await
+        .unwrap();
     let id = new["sessionId"].as_str().unwrap();
     let fake = place.sessions.one();
     let asked = client.ask("session/prompt", text(id, "go"));
@@ -144,7 +204,10 @@ async fn a_failed_run_says_so_in_its_error() {
         fake.finish(Stop::Failed, Some("the model is gone"));
     };
     let data = tokio::join!(asked, turn).0.unwrap_err().data.unwrap();
-    assert_eq!((data["run"]["status"].as_str(), data["reason"].as_str()), (Some("failed"), Some("failed")));
+    assert_eq!(
+        (data["run"]["status"].as_str(), data["reason"].as_str()),
+        (Some("failed"), Some("failed"))
+    );
     // A person goes on in the run's session, with a key of their own.
     let asked = client.ask("session/prompt", prompt(id, "and now?", "m-1"));
     let turn = async {

@@ -20,21 +20,48 @@ async fn an_instance_hears_only_what_it_follows() {
     let id = open(&client, &place).await;
     let fake = place.sessions.one();
     fake.say("Hello");
-    client.ask("_lembas/follow", follow(&id, 0, 0)).await.unwrap();
-    assert_eq!(text(&client.notice().await).unwrap(), (2, 5, "Hello".to_owned()));
+    client
+        .ask("_lembas/follow", follow(&id, 0, 0))
+        .await
+        .unwrap();
+    assert_eq!(
+        text(&client.notice().await).unwrap(),
+        (2, 5, "Hello".to_owned())
+    );
     fake.say(", you");
-    assert_eq!(text(&client.notice().await).unwrap(), (2, 10, ", you".to_owned()));
+    assert_eq!(
+        text(&client.notice().await).unwrap(),
+        (2, 10, ", you".to_owned())
+    );
     fake.phase(Phase::Writing);
     let (method, phase) = client.notice().await;
-    assert_eq!((method.as_str(), phase["type"].as_str()), ("_lembas/event", Some("phase")));
-    client.ask("_lembas/unfollow", json!({ "sessionId": id })).await.unwrap();
+    assert_eq!(
+        (method.as_str(), phase["type"].as_str()),
+        ("_lembas/event", Some("phase"))
+    );
+    client
+        .ask("_lembas/unfollow", json!({ "sessionId": id }))
+        .await
+        .unwrap();
     fake.say("!");
-    client.ask("_lembas/unfollow", json!({ "sessionId": id })).await.unwrap();
-    client.ask("_lembas/status", json!({ "sessionId": quiet })).await.unwrap();
+    client
+        .ask("_lembas/unfollow", json!({ "sessionId": id }))
+        .await
+        .unwrap();
+    client
+        .ask("_lembas/status", json!({ "sessionId": quiet }))
+        .await
+        .unwrap();
     assert!(client.heard().await.is_empty());
     // From a position: the missing tail of the open item, then what follows.
-    client.ask("_lembas/follow", follow(&id, 2, 7)).await.unwrap();
-    assert_eq!(text(&client.notice().await).unwrap(), (2, 11, "you!".to_owned()));
+    client
+        .ask("_lembas/follow", follow(&id, 2, 7))
+        .await
+        .unwrap();
+    assert_eq!(
+        text(&client.notice().await).unwrap(),
+        (2, 11, "you!".to_owned())
+    );
 }
 
 #[tokio::test]
@@ -47,7 +74,9 @@ async fn any_cut_and_a_follow_from_there_give_the_whole() {
     for (n, word) in words.iter().enumerate() {
         fake.say(word);
         if n % 9 == 8 {
-            fake.add(Body::Notice { text: format!("n{n}") });
+            fake.add(Body::Notice {
+                text: format!("n{n}"),
+            });
         }
     }
     let whole: String = words.concat();
@@ -55,7 +84,10 @@ async fn any_cut_and_a_follow_from_there_give_the_whole() {
         let mut read = String::new();
         let (mut seq, mut at) = (0, 0);
         let before = place.instance().await;
-        before.ask("_lembas/follow", follow(&id, 0, 0)).await.unwrap();
+        before
+            .ask("_lembas/follow", follow(&id, 0, 0))
+            .await
+            .unwrap();
         for _ in 0..cut {
             let notice = before.notice().await;
             match text(&notice) {
@@ -65,11 +97,16 @@ async fn any_cut_and_a_follow_from_there_give_the_whole() {
                 }
                 None => (seq, at) = (notice.1["seq"].as_u64().unwrap(), 0),
             }
-            if read == whole { break }
+            if read == whole {
+                break;
+            }
         }
         before.peer.close(1001, "cut");
         let after = place.instance().await;
-        after.ask("_lembas/follow", follow(&id, seq, at)).await.unwrap();
+        after
+            .ask("_lembas/follow", follow(&id, seq, at))
+            .await
+            .unwrap();
         while read.len() < whole.len() {
             if let Some((_, _, more)) = text(&after.notice().await) {
                 read.push_str(&more);
@@ -84,20 +121,34 @@ async fn a_link_that_takes_nothing_slows_nobody() {
     let place = Place::new();
     let (here, there) = lembas::rpc::pair::pair(4);
     let device = place.device.clone();
-    let limits = lembas::rpc::Limits { keepalive: None, ..lembas::rpc::Limits::device() };
-    lembas::rpc::start_with(there, |peer| device.serve(peer, instance("g1")), limits, &place.tasks);
+    let limits = lembas::rpc::Limits {
+        keepalive: None,
+        ..lembas::rpc::Limits::device()
+    };
+    lembas::rpc::start_with(
+        there,
+        |peer| device.serve(peer, instance("g1")),
+        limits,
+        &place.tasks,
+    );
     // A client that says its part and then reads no more.
     let (mut source, mut sink) = here;
     let send = |id: u64, method: &str, params: Value| {
-        lembas::rpc::Outgoing::Text(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string())
+        lembas::rpc::Outgoing::Text(
+            json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string(),
+        )
     };
     use lembas::rpc::{Sink as _, Source as _};
     sink.send(send(1, "initialize", hello(ALL))).await.unwrap();
     source.next(usize::MAX).await.unwrap();
-    sink.send(send(2, "session/new", new_in(&place, json!({})))).await.unwrap();
+    sink.send(send(2, "session/new", new_in(&place, json!({}))))
+        .await
+        .unwrap();
     source.next(usize::MAX).await.unwrap();
     let fake = place.sessions.one();
-    sink.send(send(3, "_lembas/follow", follow("s1", 0, 0))).await.unwrap();
+    sink.send(send(3, "_lembas/follow", follow("s1", 0, 0)))
+        .await
+        .unwrap();
     source.next(usize::MAX).await.unwrap();
     for _ in 0..2000 {
         fake.say(&"x".repeat(10_000));
@@ -105,7 +156,10 @@ async fn a_link_that_takes_nothing_slows_nobody() {
     }
     // 20 MB were said. Another connection is served meanwhile, and hears all of it.
     let other = place.instance().await;
-    other.ask("_lembas/follow", follow("s1", 0, 0)).await.unwrap();
+    other
+        .ask("_lembas/follow", follow("s1", 0, 0))
+        .await
+        .unwrap();
     let mut heard = 0;
     while heard < 20_000_000 {
         heard += text(&other.notice().await).unwrap().2.len();
@@ -114,10 +168,15 @@ async fn a_link_that_takes_nothing_slows_nobody() {
     // The stuck one goes on where it was when it reads again.
     let mut late = 0;
     while late < 20_000_000 {
-        let Some(lembas::rpc::Incoming::Text(frame)) = source.next(usize::MAX).await.unwrap() else { continue };
+        let Some(lembas::rpc::Incoming::Text(frame)) = source.next(usize::MAX).await.unwrap()
+        else {
+            continue;
+        };
         let frame: Value = serde_json::from_str(&frame).unwrap();
         assert!(frame.to_string().len() <= 128 * 1024);
-        late += frame["params"]["update"]["content"]["text"].as_str().map_or(0, str::len);
+        late += frame["params"]["update"]["content"]["text"]
+            .as_str()
+            .map_or(0, str::len);
     }
 }
 
@@ -132,11 +191,14 @@ async fn sessions_take_turns() {
             place.sessions.one().say(&"x".repeat(50_000));
         }
     }
-    let follows = ids.iter().map(|id| client.ask("_lembas/follow", follow(id, 0, 0)));
+    let follows = ids
+        .iter()
+        .map(|id| client.ask("_lembas/follow", follow(id, 0, 0)));
     for answer in futures_util::future::join_all(follows).await {
         answer.unwrap();
     }
-    let mut heard: std::collections::HashMap<String, usize> = ids.iter().map(|id| (id.clone(), 0)).collect();
+    let mut heard: std::collections::HashMap<String, usize> =
+        ids.iter().map(|id| (id.clone(), 0)).collect();
     let mut furthest = 0;
     while heard.values().any(|bytes| *bytes < 1_000_000) {
         let notice = client.notice().await;
@@ -188,14 +250,23 @@ async fn a_claim_above_our_numbers_begins_a_new_epoch() {
     let id = open(&client, &place).await;
     place.sessions.one().say("x");
     // What a crash may have left given and not stored is no claim.
-    client.ask("_lembas/follow", follow(&id, 900, 0)).await.unwrap();
+    client
+        .ask("_lembas/follow", follow(&id, 900, 0))
+        .await
+        .unwrap();
     assert!(place.epoch.0.lock().is_empty());
-    let error = client.ask("_lembas/follow", follow(&id, 5000, 0)).await.unwrap_err();
+    let error = client
+        .ask("_lembas/follow", follow(&id, 5000, 0))
+        .await
+        .unwrap_err();
     assert_eq!(error.data.unwrap()["epoch"], "e1");
     assert_eq!(client.closed().await.code(), Some(1012));
     let again = place.connect(instance("g1"));
     let answer = again.ask("initialize", hello(ALL)).await.unwrap();
-    assert_eq!(answer["agentCapabilities"]["_meta"]["lembas"]["epoch"], "e1");
+    assert_eq!(
+        answer["agentCapabilities"]["_meta"]["lembas"]["epoch"],
+        "e1"
+    );
 }
 
 #[tokio::test]
@@ -205,11 +276,16 @@ async fn a_plain_client_hears_its_sessions_and_no_events() {
     let id = open(&editor, &place).await;
     let fake = place.sessions.one();
     let stranger = place.editor().await;
-    fake.add(Body::Notice { text: "ours alone".to_owned() });
+    fake.add(Body::Notice {
+        text: "ours alone".to_owned(),
+    });
     fake.phase(Phase::Writing);
     fake.say("hello");
     let (method, params) = editor.notice().await;
-    assert_eq!((method.as_str(), params["sessionId"].as_str()), ("session/update", Some(id.as_str())));
+    assert_eq!(
+        (method.as_str(), params["sessionId"].as_str()),
+        ("session/update", Some(id.as_str()))
+    );
     assert_eq!(params["update"]["content"]["text"], "hello");
     stranger.ask("session/list", json!({})).await.unwrap();
     assert!(stranger.heard().await.is_empty());

@@ -29,8 +29,17 @@ async fn a_turn_is_streamed_before_it_is_answered() {
     let (answer, ()) = tokio::join!(asked, turn);
     let answer = answer.unwrap();
     assert_eq!(answer["stopReason"], "end_turn");
-    assert_eq!(answer["_meta"]["lembas"]["tokens"], json!({ "input": 3, "cached_input": 1, "output": 2 }));
-    let said: String = editor.notices().await.iter().filter_map(text).map(|t| t.2).collect();
+    assert_eq!(
+        answer["_meta"]["lembas"]["tokens"],
+        json!({ "input": 3, "cached_input": 1, "output": 2 })
+    );
+    let said: String = editor
+        .notices()
+        .await
+        .iter()
+        .filter_map(text)
+        .map(|t| t.2)
+        .collect();
     let whole: String = (0..500).map(|n| format!("{n} ")).collect();
     assert!(said.ends_with(&whole), "everything before the answer");
 }
@@ -69,9 +78,15 @@ async fn each_end_has_its_reason() {
     };
     let (answer, ()) = tokio::join!(asked, end);
     let error = answer.unwrap_err();
-    assert_eq!((error.code, error.message.as_str()), (RpcError::INTERNAL, "the model is gone"));
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (RpcError::INTERNAL, "the model is gone")
+    );
     let data = error.data.unwrap();
-    assert_eq!((data["reason"].as_str(), data["turn"].as_u64()), (Some("failed"), Some(6)));
+    assert_eq!(
+        (data["reason"].as_str(), data["turn"].as_u64()),
+        (Some("failed"), Some(6))
+    );
 }
 
 #[tokio::test]
@@ -98,7 +113,15 @@ async fn the_same_key_joins_its_turn_and_another_is_busy() {
     assert_eq!(first, joined);
     let later = client.ask("session/prompt", prompt(&id, "hi", "k")).await;
     assert_eq!(first, later, "how it ended");
-    assert_eq!(fake.state.lock().items.iter().filter(|i| matches!(i.body, Body::Prompt { .. })).count(), 1);
+    assert_eq!(
+        fake.state
+            .lock()
+            .items
+            .iter()
+            .filter(|i| matches!(i.body, Body::Prompt { .. }))
+            .count(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -110,17 +133,24 @@ async fn both_ways_of_cancelling_answer_cancelled() {
     let asked = client.ask("session/prompt", prompt(&id, "hi", "k1"));
     let cancel = async {
         fake.prompted(1).await;
-        client.tell("session/cancel", json!({ "sessionId": id })).await;
+        client
+            .tell("session/cancel", json!({ "sessionId": id }))
+            .await;
     };
     let (answer, ()) = tokio::join!(asked, cancel);
     assert_eq!(answer.unwrap()["stopReason"], "cancelled");
     assert_eq!(fake.state.lock().stops, [(Some(1), StopWhy::Asked)]);
 
     // Dropping the request sends $/cancel_request.
-    let asked = Box::pin(client.peer.request("session/prompt", prompt(&id, "hi", "k2")));
+    let asked = Box::pin(
+        client
+            .peer
+            .request("session/prompt", prompt(&id, "hi", "k2")),
+    );
     let prompted = fake.prompted(2);
     tokio::select! { _ = asked => panic!("it has an answer"), () = prompted => {} }
-    fake.when("it is stopped", |state| state.stops.len() == 2).await;
+    fake.when("it is stopped", |state| state.stops.len() == 2)
+        .await;
     assert_eq!(fake.state.lock().stops[1], (Some(2), StopWhy::Asked));
 
     // The session and the link are well after that.
@@ -129,7 +159,10 @@ async fn both_ways_of_cancelling_answer_cancelled() {
         fake.prompted(3).await;
         fake.finish(Stop::EndTurn, None);
     };
-    assert_eq!(tokio::join!(asked, end).0.unwrap()["stopReason"], "end_turn");
+    assert_eq!(
+        tokio::join!(asked, end).0.unwrap()["stopReason"],
+        "end_turn"
+    );
 }
 
 #[tokio::test]
@@ -141,14 +174,20 @@ async fn a_cancel_means_the_turn_that_ran_when_it_was_read() {
     for round in 0..50 {
         // In one burst: a cancel with nothing to cancel, a prompt behind it.
         let key = format!("a{round}");
-        client.tell("session/cancel", json!({ "sessionId": id })).await;
+        client
+            .tell("session/cancel", json!({ "sessionId": id }))
+            .await;
         let asked = client.ask("session/prompt", prompt(&id, "hi", &key));
         let end = async {
             fake.prompted(2 * round + 1).await;
             tokio::task::yield_now().await;
             fake.finish(Stop::EndTurn, None);
         };
-        assert_eq!(tokio::join!(asked, end).0.unwrap()["stopReason"], "end_turn", "round {round}");
+        assert_eq!(
+            tokio::join!(asked, end).0.unwrap()["stopReason"],
+            "end_turn",
+            "round {round}"
+        );
         // And a prompt with its cancel right behind it, before it can have begun.
         let key = format!("b{round}");
         let asked = client.ask("session/prompt", prompt(&id, "hi", &key));
@@ -156,7 +195,13 @@ async fn a_cancel_means_the_turn_that_ran_when_it_was_read() {
         let (answer, ()) = tokio::join!(asked, cancel);
         assert_eq!(answer.unwrap()["stopReason"], "cancelled", "round {round}");
     }
-    assert!(fake.state.lock().stops.iter().all(|(turn, _)| turn.is_some()));
+    assert!(
+        fake.state
+            .lock()
+            .stops
+            .iter()
+            .all(|(turn, _)| turn.is_some())
+    );
 }
 
 #[tokio::test]
@@ -169,9 +214,14 @@ async fn a_cancel_reaches_a_turn_of_an_earlier_link() {
     let cancel = async {
         fake.prompted(1).await;
         let second = place.instance().await;
-        second.tell("session/cancel", json!({ "sessionId": id })).await;
+        second
+            .tell("session/cancel", json!({ "sessionId": id }))
+            .await;
     };
-    assert_eq!(tokio::join!(asked, cancel).0.unwrap()["stopReason"], "cancelled");
+    assert_eq!(
+        tokio::join!(asked, cancel).0.unwrap()["stopReason"],
+        "cancelled"
+    );
 }
 
 #[tokio::test]
@@ -180,7 +230,9 @@ async fn a_dropped_link_ends_no_turn_and_a_program_that_goes_ends_its_own() {
     let client = place.instance().await;
     let id = open(&client, &place).await;
     let remote = place.sessions.one();
-    let asked = client.peer.request("session/prompt", prompt(&id, "hi", "k"));
+    let asked = client
+        .peer
+        .request("session/prompt", prompt(&id, "hi", "k"));
     let drop = async {
         remote.prompted(1).await;
         client.peer.close(1001, "stopping");
@@ -189,13 +241,17 @@ async fn a_dropped_link_ends_no_turn_and_a_program_that_goes_ends_its_own() {
     let editor = place.editor().await;
     let id = open(&editor, &place).await;
     let local = place.sessions.one();
-    let asked = editor.peer.request("session/prompt", prompt(&id, "hi", "k"));
+    let asked = editor
+        .peer
+        .request("session/prompt", prompt(&id, "hi", "k"));
     let drop = async {
         local.prompted(1).await;
         editor.peer.close(1001, "gone");
     };
     assert!(tokio::join!(asked, drop).0.is_err());
-    local.when("the editor's turn is stopped", |state| !state.running).await;
+    local
+        .when("the editor's turn is stopped", |state| !state.running)
+        .await;
     assert!(remote.state.lock().running);
 }
 
@@ -208,14 +264,38 @@ async fn stop_says_what_it_ended() {
     let asked = client.ask("session/prompt", prompt(&id, "hi", "k"));
     let stop = async {
         fake.prompted(1).await;
-        let gone = client.ask("_lembas/stop", json!({ "sessionId": id, "turn": 7, "key": "s0" })).await.unwrap();
-        assert_eq!((gone["outcome"].as_str(), gone["commands"].as_u64()), (Some("gone"), Some(0)));
-        let stop = || client.ask("_lembas/stop", json!({ "sessionId": id, "turn": 1, "key": "s1" }));
+        let gone = client
+            .ask(
+                "_lembas/stop",
+                json!({ "sessionId": id, "turn": 7, "key": "s0" }),
+            )
+            .await
+            .unwrap();
+        assert_eq!(
+            (gone["outcome"].as_str(), gone["commands"].as_u64()),
+            (Some("gone"), Some(0))
+        );
+        let stop = || {
+            client.ask(
+                "_lembas/stop",
+                json!({ "sessionId": id, "turn": 1, "key": "s1" }),
+            )
+        };
         let first = stop().await.unwrap();
-        assert_eq!((first["outcome"].as_str(), first["commands"].as_u64()), (Some("stopped"), Some(1)));
-        assert_eq!(stop().await.unwrap(), first, "repeated until it is answered");
+        assert_eq!(
+            (first["outcome"].as_str(), first["commands"].as_u64()),
+            (Some("stopped"), Some(1))
+        );
+        assert_eq!(
+            stop().await.unwrap(),
+            first,
+            "repeated until it is answered"
+        );
     };
-    assert_eq!(tokio::join!(asked, stop).0.unwrap()["stopReason"], "cancelled");
+    assert_eq!(
+        tokio::join!(asked, stop).0.unwrap()["stopReason"],
+        "cancelled"
+    );
 }
 
 #[tokio::test]
@@ -233,7 +313,13 @@ async fn a_machine_and_a_person_are_told_apart() {
     };
     tokio::join!(asked, end).0.unwrap();
     let item = fake.state.lock().items[0].clone();
-    assert!(matches!(item.body, Body::Prompt { source: lembas::store::item::Source::Machine, .. }));
+    assert!(matches!(
+        item.body,
+        Body::Prompt {
+            source: lembas::store::item::Source::Machine,
+            ..
+        }
+    ));
     assert_eq!(fake.new.origin, instance("g1"));
     assert_ne!(fake.new.origin, Origin::Local);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 use futures_util::{SinkExt as _, StreamExt as _};
 use lembas::link::http::Http;
 use lembas::link::instance::{Instance, InstanceFile};
@@ -25,14 +25,14 @@ const TOKEN: &str = "token-0123456789abcdef";
 const NEW: &str = "newer-0123456789abcdef";
 
 /// A computer that is linked, on disk.
-pub struct Home {
+pub(super) struct Home {
     _folder: tempfile::TempDir,
-    pub file: InstanceFile,
+    pub(super) file: InstanceFile,
 }
 
 impl Home {
     /// Linked with the instance whose link is at `<at>/link`.
-    pub async fn linked(at: &str) -> Self {
+    pub(super) async fn linked(at: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = InstanceFile::in_folder(&folder.path().join("config"));
         file.save(pairing(at)).await.unwrap();
@@ -43,7 +43,7 @@ impl Home {
     }
 
     /// Starts the link.
-    pub fn link(&self, http: Http) -> (Linked, Arc<Services>) {
+    pub(super) fn link(&self, http: Http) -> (Linked, Arc<Services>) {
         let services = Arc::new(Services::default());
         let config = LinkConfig::new(self.file.clone(), http);
         let (link, done) = Link::start(config, Factory(Arc::clone(&services)), &Tasks::new());
@@ -59,7 +59,7 @@ fn pairing(at: &str) -> Instance {
     .unwrap()
 }
 
-pub struct Linked {
+pub(super) struct Linked {
     link: Link,
     done: LinkDone,
 }
@@ -75,7 +75,7 @@ impl Linked {
         }
     }
 
-    pub async fn linked(&self) -> LinkState {
+    pub(super) async fn linked(&self) -> LinkState {
         self.until("linked", |state| state.phase == Phase::Linked)
             .await
     }
@@ -85,11 +85,11 @@ impl Linked {
     }
 
     /// Why it is offline.
-    pub async fn offline(&self) -> String {
+    pub(super) async fn offline(&self) -> String {
         self.phase(Phase::Offline).await.reason
     }
 
-    pub async fn stop(self) {
+    pub(super) async fn stop(self) {
         self.link.stop();
         self.done.wait().await;
     }
@@ -97,7 +97,7 @@ impl Linked {
 
 /// The services that were made, and how their sockets closed.
 #[derive(Default)]
-pub struct Services {
+pub(super) struct Services {
     opened: AtomicUsize,
     closed: Mutex<Vec<CloseReason>>,
 }
@@ -133,7 +133,7 @@ impl Service for Fresh {
 }
 
 /// Does the handshake as the instance; what the service said.
-pub async fn initialize(socket: &mut Socket) -> Value {
+pub(super) async fn initialize(socket: &mut Socket) -> Value {
     let ask = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}});
     socket.send(Message::text(ask.to_string())).await.unwrap();
     loop {
@@ -349,7 +349,7 @@ async fn what_stops_dialling_is_taken_up_again_when_a_person_says_so() {
 
 #[tokio::test]
 async fn anybody_elses_refusal_is_a_failed_dial() {
-    for reply in [
+    let replies: [fn() -> Reply; 5] = [
         || Reply::status("401 Unauthorized", &json!({"product": "proxy"})),
         || {
             Reply::Http(
@@ -361,7 +361,8 @@ async fn anybody_elses_refusal_is_a_failed_dial() {
         || Reply::Http("200 OK", vec![], String::new()),
         || Reply::Nothing,
         || Reply::Http("500 Oops", vec!["retry-after: 100".into()], String::new()),
-    ] {
+    ];
+    let cases = replies.map(|reply| async move {
         let mut server = first(1, reply).await;
         let home = Home::linked(&ws(&server)).await;
         let (link, _services) = home.link(http());
@@ -370,7 +371,8 @@ async fn anybody_elses_refusal_is_a_failed_dial() {
         link.linked().await;
         link.stop().await;
         server.end().await;
-    }
+    });
+    join_all(cases).await;
 }
 
 #[tokio::test]

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use super::server::{Reply, Server};
 
-pub fn http() -> Http {
+pub(super) fn http() -> Http {
     Http::new(&config::Link::default(), ProxyVars::default()).unwrap()
 }
 
 /// What an instance at `base` says of itself.
-pub fn says(base: &str) -> Value {
+pub(super) fn says(base: &str) -> Value {
     json!({
         "product": "llembas", "version": "2.0.0", "protocol": 3, "spec": "3.6.0",
         "instance": "i-1", "name": "home\u{1b}[31m", "link": format!("{}/link", base.replace("http", "ws")),

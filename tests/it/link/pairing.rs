@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::future::join_all;
 use lembas::ids::DeviceId;
 use lembas::link::discovery::discover;
 use lembas::link::instance::Instance;
@@ -142,18 +143,20 @@ async fn a_computer_is_paired() {
 
 #[tokio::test]
 async fn what_a_person_or_the_instance_refuses_ends_it() {
-    for (reply, expected) in [
+    let cases = [
         ("access_denied", "somebody said no"),
         ("expired_token", "nobody approved in time"),
         (
             "invalid_grant",
             "does not let this computer in: invalid_grant",
         ),
-    ] {
+    ];
+    let cases = cases.map(|(reply, expected)| async move {
         let (paired, _) = paired(|_, base| Reply::json(&code(base)), move |_| error(reply)).await;
         let text = paired.unwrap_err().to_string();
         assert!(text.contains(expected), "{text}");
-    }
+    });
+    join_all(cases).await;
     let wrong = |field: &'static str, value: Value| {
         paired(
             |_, base| Reply::json(&code(base)),
@@ -164,15 +167,14 @@ async fn what_a_person_or_the_instance_refuses_ends_it() {
             },
         )
     };
-    let other = wrong("instance", json!("i-2")).await.0.unwrap_err();
-    assert!(matches!(other, PairError::OtherInstance));
-    let token = wrong("access_token", json!("two words and some more"))
-        .await
-        .0
-        .unwrap_err();
-    assert!(matches!(token, PairError::Field("access_token")));
-    let device = wrong("device_id", json!("a\r\nb")).await.0.unwrap_err();
-    assert!(matches!(device, PairError::Field("device_id")));
+    let (other, token, device) = tokio::join!(
+        wrong("instance", json!("i-2")),
+        wrong("access_token", json!("two words and some more")),
+        wrong("device_id", json!("a\r\nb")),
+    );
+    assert!(matches!(other.0, Err(PairError::OtherInstance)));
+    assert!(matches!(token.0, Err(PairError::Field("access_token"))));
+    assert!(matches!(device.0, Err(PairError::Field("device_id"))));
 }
 
 #[tokio::test]

@@ -6,7 +6,9 @@ use lembas::store::item::{Body, CallStatus, Scope, Settled, Stop};
 use lembas::testing::model::Reply;
 use serde_json::json;
 
-use super::home::{Home, answer, asks, bash, begin, journal, prompt, remote, result_of, soon, until};
+use super::home::{
+    Home, answer, asks, bash, begin, journal, prompt, remote, result_of, soon, until,
+};
 
 #[tokio::test]
 async fn two_questions_are_open_at_once_and_the_refusal_reaches_the_model() {
@@ -29,10 +31,9 @@ async fn two_questions_are_open_at_once_and_the_refusal_reaches_the_model() {
     assert_eq!(progress.phase, Phase::WaitingForPerson);
     assert_eq!(progress.data["ask"], json!(open[0].body.ask));
     // The second is answered first; the order of the runs stays that of the calls.
-    let at = session
-        .answer(answer(&open[1], Outcome::Allow, Scope::Once))
-        .await
-        .unwrap();
+    let mut yes = answer(&open[1], Outcome::Allow, Scope::Once);
+    yes.note = Some("be quick".into());
+    let at = session.answer(yes).await.unwrap();
     assert!(at > 0);
     let mut no = answer(&open[0], Outcome::Refuse, Scope::Once);
     no.note = Some("use the other one".into());
@@ -46,6 +47,7 @@ async fn two_questions_are_open_at_once_and_the_refusal_reaches_the_model() {
     assert!(text.contains("use the other one"), "{text}");
     let messages = home.model.requests()[1]["messages"].to_string();
     assert!(messages.contains("use the other one"));
+    assert!(result_of(&items, "0003").1.contains("be quick"));
     assert!(matches!(
         session.answer(no).await,
         Err(AnswerError::Settled { how: Settled::Refused, by, .. }) if by == "you, on this computer"
@@ -123,7 +125,11 @@ async fn after_three_refusals_the_next_ends_the_turn() {
         .play((0..9).map(|n| Reply::calls(&[bash(&format!("ask {n}")), bash("fine")])));
     let turn = begin(&home.tasks, &session, prompt("k", "go"));
     for n in 0..4 {
-        until(&session, |i| matches!(&i.body, Body::Ask(a) if a.command == format!("ask {n}"))).await;
+        until(
+            &session,
+            |i| matches!(&i.body, Body::Ask(a) if a.command == format!("ask {n}")),
+        )
+        .await;
         let open = asks(&session, 1).await;
         session
             .answer(answer(&open[0], Outcome::Refuse, Scope::Once))
@@ -152,13 +158,17 @@ async fn what_would_run_changed_so_the_answer_does_not_count() {
     *home.world.version.lock() = " everything".into();
     let yes = answer(&open[0], Outcome::Allow, Scope::Once);
     assert_eq!(session.answer(yes.clone()).await, Err(AnswerError::Changed));
-    until(&session, |i| {
-        matches!(&i.body, Body::Ask(a) if a.command == "ask rm everything")
-    })
+    until(
+        &session,
+        |i| matches!(&i.body, Body::Ask(a) if a.command == "ask rm everything"),
+    )
     .await;
     assert!(matches!(
         session.answer(yes).await,
-        Err(AnswerError::Settled { how: Settled::Gone, .. })
+        Err(AnswerError::Settled {
+            how: Settled::Gone,
+            ..
+        })
     ));
     assert_eq!(home.ran(), Vec::<String>::new());
     let open = asks(&session, 1).await;
@@ -174,7 +184,7 @@ async fn what_would_run_changed_so_the_answer_does_not_count() {
 #[tokio::test]
 async fn a_yes_is_to_what_was_shown_also_when_its_turn_comes_later() {
     let home = Home::new().await;
-    let (_registry, session) = home.local().await;
+    let (registry, session) = home.local().await;
     home.model.play([
         Reply::calls(&[bash("gate"), bash("ask rm")]),
         Reply::text("ok"),
@@ -188,9 +198,10 @@ async fn a_yes_is_to_what_was_shown_also_when_its_turn_comes_later() {
         .unwrap();
     *home.world.version.lock() = " everything".into();
     home.world.gate.add_permits(1);
-    until(&session, |i| {
-        matches!(&i.body, Body::Ask(a) if a.command == "ask rm everything")
-    })
+    until(
+        &session,
+        |i| matches!(&i.body, Body::Ask(a) if a.command == "ask rm everything"),
+    )
     .await;
     let open = asks(&session, 1).await;
     session
@@ -199,6 +210,17 @@ async fn a_yes_is_to_what_was_shown_also_when_its_turn_comes_later() {
         .unwrap();
     soon(turn).await.unwrap().unwrap().unwrap();
     assert_eq!(home.ran(), ["gate"]);
+    let log = registry.store().audit_log(99).await.unwrap();
+    let verdicts: Vec<&str> = log.iter().map(|l| l.verdict.as_str()).collect();
+    assert_eq!(
+        verdicts,
+        [
+            "ran",
+            "allowed once",
+            "not run (what would run has changed)",
+            "refused"
+        ]
+    );
     home.no_faults();
 }
 
@@ -255,7 +277,10 @@ async fn a_scheduled_question_expires_once_heard_and_the_turn_goes_on() {
         session
             .answer(answer(&open[0], Outcome::Allow, Scope::Once))
             .await,
-        Err(AnswerError::Settled { how: Settled::Expired, .. })
+        Err(AnswerError::Settled {
+            how: Settled::Expired,
+            ..
+        })
     ));
     assert_eq!(home.ran(), Vec::<String>::new());
     home.no_faults();

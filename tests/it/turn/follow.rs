@@ -19,7 +19,10 @@ async fn heard(session: &Session, from: Position, last: Seq) -> BTreeMap<Seq, St
             match follow.next().await.unwrap() {
                 Event::Item(item) => {
                     let known = text(&item.body).cloned().unwrap_or_default();
-                    assert!(texts.insert(item.seq, known).is_none(), "an item came twice");
+                    assert!(
+                        texts.insert(item.seq, known).is_none(),
+                        "an item came twice"
+                    );
                     if item.seq == last {
                         return;
                     }
@@ -83,7 +86,11 @@ async fn from_every_position_a_follower_hears_what_the_journal_says() {
         .iter()
         .map(|i| (i.seq, text(&i.body).cloned().unwrap_or_default()))
         .collect();
-    assert!(items.iter().any(|i| matches!(&i.body, Body::Output { text, .. } if text.contains("line 199"))));
+    assert!(
+        items
+            .iter()
+            .any(|i| matches!(&i.body, Body::Output { text, .. } if text.contains("line 199")))
+    );
     assert_eq!(soon(following).await.unwrap().unwrap(), expected);
     let last = items.last().map_or(last, |i| i.seq);
     for item in &items {

@@ -51,7 +51,10 @@ async fn a_paused_computer_runs_nothing_more_of_a_remote_turn() {
     home.world.gate.add_permits(1);
     let ended = soon(turn).await.unwrap().unwrap().unwrap();
     assert_eq!(ended.stop, Stop::Cancelled);
-    assert_eq!(ended.reason.as_deref(), Some("stopped: paused on this computer"));
+    assert_eq!(
+        ended.reason.as_deref(),
+        Some("stopped: paused on this computer")
+    );
     assert_eq!(home.ran(), ["gate"]);
     assert!(matches!(
         session.prompt(prompt("k2", "go")).await,

@@ -17,14 +17,21 @@ async fn failures_that_pass_are_tried_again_and_told() {
     let (_registry, session) = home.local().await;
     let mut follow = session.follow(Position::default());
     home.model.play([
-        Reply::error(429, "application/json", r#"{"error":{"message":"slow down"}}"#)
-            .header("retry-after", "0"),
+        Reply::error(
+            429,
+            "application/json",
+            r#"{"error":{"message":"slow down"}}"#,
+        )
+        .header("retry-after", "0"),
         Reply::error(502, "text/html", "<html>bad gateway</html>"),
         Reply::stream(vec![Act::Cut]),
         Reply::text("at last"),
     ]);
     let turn = begin(&home.tasks, &session, prompt("k", "go"));
-    assert_eq!(soon(turn).await.unwrap().unwrap().unwrap().stop, Stop::EndTurn);
+    assert_eq!(
+        soon(turn).await.unwrap().unwrap().unwrap().stop,
+        Stop::EndTurn
+    );
     assert_eq!(home.model.requests().len(), 4);
     // The follower reads late and sees only the newest state; what was tried is not in the
     // journal, which has one step.
@@ -45,7 +52,10 @@ async fn a_model_that_is_down_ends_the_turn_in_words_and_the_message_is_kept() {
     let ended = session.prompt(prompt("k", "first words")).await.unwrap();
     assert_eq!(ended.stop, Stop::Failed);
     let reason = ended.reason.unwrap();
-    assert!(reason.contains("503") && reason.contains("no GPU is free"), "{reason}");
+    assert!(
+        reason.contains("503") && reason.contains("no GPU is free"),
+        "{reason}"
+    );
     assert!(reason.contains("asked 5 times"), "{reason}");
     let progress = session.summary().await.progress.unwrap();
     assert_eq!(progress.phase, Phase::Failed);
@@ -99,23 +109,21 @@ async fn every_phase_has_its_cause_outside() {
     let gate = Arc::new(Semaphore::new(0));
     let wait = || Act::Wait(gate.clone());
     let hint = |text: &str| Act::Line(format!(": {{\"lembas\":{text}}}\n\n"));
-    home.model.play([
-        Reply::stream(vec![
-            wait(),
-            hint(r#"{"phase":"queued","position":2}"#),
-            wait(),
-            Act::Data(r#"{"lembas":{"phase":"loading_model","percent":40}}"#.into()),
-            wait(),
-            Act::Data(r#"{"lembas":{"phase":"reading_prompt","tokens":5,"total":9}}"#.into()),
-            wait(),
-            think("hm"),
-            wait(),
-            Act::Dribble("data: {\"choices\":[{\"delta\":{\"content\":\"ä€\"}}]}\r\n\r\n".into()),
-            wait(),
-            finish("stop"),
-            done(),
-        ]),
-    ]);
+    home.model.play([Reply::stream(vec![
+        wait(),
+        hint(r#"{"phase":"queued","position":2}"#),
+        wait(),
+        Act::Data(r#"{"lembas":{"phase":"loading_model","percent":40}}"#.into()),
+        wait(),
+        Act::Data(r#"{"lembas":{"phase":"reading_prompt","tokens":5,"total":9}}"#.into()),
+        wait(),
+        think("hm"),
+        wait(),
+        Act::Dribble("data: {\"choices\":[{\"delta\":{\"content\":\"ä€\"}}]}\r\n\r\n".into()),
+        wait(),
+        finish("stop"),
+        done(),
+    ])]);
     let mut follow = session.follow(Position::default());
     let turn = begin(&home.tasks, &session, prompt("k", "go"));
     let mut phases = Vec::new();
@@ -156,7 +164,8 @@ async fn every_phase_has_its_cause_outside() {
 async fn how_hard_to_think_is_sent_as_the_level_says() {
     let home = Home::new().await;
     let (_registry, session) = home.local().await;
-    home.model.play([Reply::text("a"), Reply::text("b"), Reply::text("c")]);
+    home.model
+        .play([Reply::text("a"), Reply::text("b"), Reply::text("c")]);
     session.prompt(prompt("1", "x")).await.unwrap();
     session.set_level("high".into()).await.unwrap();
     session.set_model("other".into()).await.unwrap();
@@ -165,7 +174,10 @@ async fn how_hard_to_think_is_sent_as_the_level_says() {
     session.prompt(prompt("3", "x")).await.unwrap();
     let sent = home.model.requests();
     assert!(sent[0].get("reasoning_effort").is_none());
-    assert_eq!((&sent[1]["reasoning_effort"], &sent[1]["model"]), (&json!("high"), &json!("other")));
+    assert_eq!(
+        (&sent[1]["reasoning_effort"], &sent[1]["model"]),
+        (&json!("high"), &json!("other"))
+    );
     assert_eq!(sent[2]["chat_template_kwargs"]["enable_thinking"], false);
     assert!(sent[2].get("reasoning_effort").is_none());
 }

@@ -7,9 +7,7 @@ use lembas::store::item::{Body, CallStatus, Stop, Tokens};
 use lembas::testing::model::{Reply, call, done, finish, say, think};
 use serde_json::json;
 
-use super::home::{
-    Home, bash, begin, journal, prompt, remote, result_of, soon, until,
-};
+use super::home::{Home, bash, begin, journal, prompt, remote, result_of, soon, until};
 
 fn kinds(items: &[lembas::store::item::Item]) -> String {
     items
@@ -107,8 +105,11 @@ async fn calls_run_in_order_and_their_results_go_back_under_their_numbers() {
 async fn what_was_sent_is_sent_again_byte_for_byte() {
     let home = Home::new().await;
     let (registry, session) = home.local().await;
-    home.model
-        .play([Reply::calls(&[bash("one")]), Reply::text("a"), Reply::text("b")]);
+    home.model.play([
+        Reply::calls(&[bash("one")]),
+        Reply::text("a"),
+        Reply::text("b"),
+    ]);
     session.prompt(prompt("k1", "go")).await.unwrap();
     let id = session.id().clone();
     assert!(registry.park().await);
@@ -133,7 +134,10 @@ async fn what_was_sent_is_sent_again_byte_for_byte() {
         assert_eq!(*before, after[..before.len()]);
     }
     let last = sent[2].last().unwrap();
-    assert!(last.contains("<session-note>") && last.contains("Manual"), "{last}");
+    assert!(
+        last.contains("<session-note>") && last.contains("Manual"),
+        "{last}"
+    );
     assert!(!last.contains("Today"), "{last}");
     home.no_faults();
 }

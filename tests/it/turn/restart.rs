@@ -44,7 +44,10 @@ impl Drop for Daemon {
 }
 
 /// Starts a daemon with a session that was prompted, and waits for an item.
-async fn killed_at(home: &Arc<Home>, fits: impl Fn(&Body) -> bool + Send + Sync + 'static) -> SessionId {
+async fn killed_at(
+    home: &Arc<Home>,
+    fits: impl Fn(&Body) -> bool + Send + Sync + 'static,
+) -> SessionId {
     let daemon = Daemon::new();
     let inside = home.clone();
     let id = daemon
@@ -166,7 +169,11 @@ async fn a_turn_that_was_being_answered_asks_the_model_again() {
     let (_registry, session) = again(&home, &id).await;
     let done = soon(session.prompt(prompt("k", "go"))).await.unwrap();
     assert_eq!(done.stop, Stop::EndTurn);
-    assert!(!home.model.requests()[1]["messages"].to_string().contains("half"));
+    assert!(
+        !home.model.requests()[1]["messages"]
+            .to_string()
+            .contains("half")
+    );
     home.no_faults();
 }
 
@@ -182,6 +189,7 @@ async fn told_to_end_a_turn_parks_holds_no_process_and_goes_on() {
     until(&session, |i| matches!(i.body, Body::Started { .. })).await;
     asks(&session, 1).await;
     assert!(registry.park().await);
+    assert_eq!(home.active(), 0);
     let parked = soon(turn).await.unwrap().unwrap();
     assert!(parked.unwrap_err().contains("parked"));
     let summary = session.summary().await;

@@ -6,7 +6,7 @@ import { api } from "../api.js";
 import { now } from "../beat.js";
 import { draftOf, keep } from "../draft.js";
 import { on, putAsk, store } from "../store.js";
-import { absolute, clock, everySecond, hubNow, span, when } from "../time.js";
+import { absolute, clock, everySecond, hubNow, moment, span, when } from "../time.js";
 import { bytes, count, rich, t } from "../words.js";
 import { polite } from "../announce.js";
 import { copyText } from "./copy.js";
@@ -243,7 +243,7 @@ export class AskCard extends HTMLElement {
 
   headFacts(phase) {
     const ask = this.data;
-    if (phase === "settled") return ask.at ? when(ask.at, "moment") : "";
+    if (phase === "settled") return "";
     if (phase !== "open") {
       const p = this.pressed ?? {};
       const what = t(p.outcome === "refuse" || ask.outcome === "refuse" ? "refuse" : p.scope === "session" ? "allow.session" : p.scope === "always" ? "allow.always" : "allow.once");
@@ -260,7 +260,7 @@ export class AskCard extends HTMLElement {
   // Six endings, six texts; none of them is an error (U16).
   ending() {
     const ask = this.data;
-    const time = clock(ask.at ?? hubNow());
+    const time = moment(ask.at ?? hubNow());
     const running = this.stepWords();
     if (ask.late) return status("fail", t("end.late", { how: t(`how.${ask.outcome}`, {}) , time }));
     const by = ask.by;

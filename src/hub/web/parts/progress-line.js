@@ -68,7 +68,7 @@ export class ProgressLine extends HTMLElement {
     const quiet = !words.away && longQuiet(chat);
     return [
       quiet && h("p", { class: "quiet-note" }, t("quiet.long")),
-      h("div", { class: `prog${tone ? ` is-${tone}` : ""}`, key: "line" },
+      h("div", { class: `prog${tone ? ` is-${tone}` : ""}${words.away || quiet ? " is-away" : ""}`, key: "line" },
         mark(shape),
         ask ? h("a", { class: "text", href: `#ask-${ask.ask}`, onclick: (event) => this.look(event, ask) }, text) : h("span", { class: "text" }, text),
         h("span", { class: "btns" },

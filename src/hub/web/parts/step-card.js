@@ -46,7 +46,7 @@ function stepFacts(item) {
   return facts(
     state(item),
     changed && [h("span", null, h("span", { class: "plus" }, `+${item.added ?? 0}`), " ", h("span", { class: "minus" }, `−${item.removed ?? 0}`))],
-    item.status === "running" ? null : item.ms !== undefined && item.ms >= 1000 && span(item.ms < 10_000 ? Math.round(item.ms / 100) * 100 : Math.round(item.ms / 1000) * 1000),
+    item.status === "running" ? null : item.ms !== undefined && item.ms >= 1000 && span(item.ms < 20_000 ? Math.round(item.ms / 100) * 100 : Math.round(item.ms / 1000) * 1000),
     item.block === "read" && item.lines !== undefined && t("lines", { n: item.lines, count: count(item.lines) }),
     ran && t("ran", { ran }),
   );

@@ -63,6 +63,7 @@ export class StreamView extends HTMLElement {
     this.addEventListener("keydown", (event) => this.keys(event));
     this.sizes = new ResizeObserver(() => { if (this.width !== this.clientWidth) this.forget(); now(this.draw); });
     this.sizes.observe(this);
+    this.cards = new ResizeObserver(() => { if (this.follow.on && !this.follow.atEnd) now(this.move); });
     copyInside(this);
     this.stale = true;
     now(this.draw);
@@ -72,6 +73,7 @@ export class StreamView extends HTMLElement {
     for (const off of this.offs ?? []) off();
     this.follow?.close();
     this.sizes?.disconnect();
+    this.cards?.disconnect();
   }
 
   deviceName() {
@@ -168,7 +170,7 @@ export class StreamView extends HTMLElement {
       const old = this.byKey.get(next.key);
       const entry = old ?? { key: next.key, state: {}, height: 0, nodes: 8, dirty: true };
       const joined = isCard(next.item) && isCard(before?.item);
-      const closing = next.item.kind === "text" && (i === list.length - 1 || !["text", "step", "thought", "plan"].includes(list[i + 1].item.kind));
+      const closing = next.item.kind === "text" && (i === list.length - 1 || !["text", "step", "thought", "plan", "new", "ask"].includes(list[i + 1].item.kind));
       if (entry.item !== next.item || entry.joined !== joined || entry.closing !== closing) entry.dirty = true;
       Object.assign(entry, { at: next.at, item: next.item, joined, closing });
       kept.set(next.key, entry);
@@ -295,6 +297,8 @@ export class StreamView extends HTMLElement {
         entry.el.dataset.key = entry.key;
         entry.dirty = true;
         entry.prose = null;
+        // A card changes by itself (an answer on its way, a trouble): the end stays in view then too.
+        if (entry.item.kind === "ask") this.cards.observe(entry.el);
       }
       if (entry.dirty) {
         drawEntry(entry, this);
@@ -325,6 +329,7 @@ export class StreamView extends HTMLElement {
   }
 
   unmount(entry) {
+    if (entry.el) this.cards.unobserve(entry.el);
     entry.el?.remove();
     entry.el = null;
     entry.prose = null;

@@ -83,7 +83,7 @@ function view(device, state, act) {
   if (state.cwd && !options.some((one) => one.cwd === state.cwd)) options.push({ cwd: state.cwd, words: home(state.cwd, device) });
   const away = device.state !== "online";
   return [
-    h("div", { class: "head" }, h("h1", null, t("new.chat.on", { device: device.name })), h("a", { class: "btn btn-q", href: "/" }, t("back"))),
+    h("div", { class: "head" }, h("h1", null, t("new.chat.on", { device: device.name })), h("a", { class: "btn btn-q btn-s", href: "/" }, t("back"))),
     h("p", { class: "new-device" }, deviceStatus(device), " ", h("span", { class: "meta" }, limitsWords(device))),
     h("form", { class: "stack new", onsubmit: (event) => { event.preventDefault(); act.send(); } },
       h("fieldset", { class: "choices" }, h("legend", { class: "label" }, t("new.folder")),

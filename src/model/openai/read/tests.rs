@@ -125,7 +125,10 @@ fn a_stream_without_an_end_is_cut() {
 #[test]
 fn errors_in_the_stream_have_their_words() {
     for (data, words) in [
-        (r#"{"error":{"message":"no memory","code":500}}"#, "no memory"),
+        (
+            r#"{"error":{"message":"no memory","code":500}}"#,
+            "no memory",
+        ),
         (r#"{"error":"plain"}"#, "plain"),
     ] {
         let error = read(&[data]).unwrap_err();

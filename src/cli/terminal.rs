@@ -1,0 +1,128 @@
+//! What only a terminal gets: a line that counts down, a QR code, a browser, questions about the
+//! folder one stands in.
+
+use std::convert::Infallible;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::out::Out;
+use crate::clock::{self, Instant};
+use crate::config::{Paths, env};
+use crate::text::{escape, words};
+
+/// A line `Waiting, 9 min 58 s left.`, rewritten each second on a terminal and nowhere else.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    until: Option<Instant>,
+    trouble: Option<String>,
+}
+
+impl Waiting {
+    pub(super) fn begin(&self, time: Duration) {
+        self.state.lock().until = Some(clock::instant() + time);
+    }
+
+    /// What is in the way just now; none when nothing is.
+    pub(super) fn trouble(&self, trouble: Option<String>) {
+        self.state.lock().trouble = trouble;
+    }
+
+    /// Rewrites the line until it is dropped.
+    pub(super) async fn tick(&self, out: Out) -> Infallible {
+        loop {
+            if out.person
+                && let Some(line) = self.line()
+            {
+                overwrite(&line);
+            }
+            clock::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    fn line(&self) -> Option<String> {
+        let state = self.state.lock();
+        let left = state.until?.saturating_duration_since(clock::instant());
+        let left = words::duration(Duration::from_secs(left.as_secs()));
+        let trouble = match &state.trouble {
+            Some(trouble) => format!(" ({})", escape::visible_line(trouble)),
+            None => String::new(),
+        };
+        Some(format!("Waiting, {left} left.{trouble}"))
+    }
+
+    pub(super) fn clear(&self, out: Out) {
+        if out.person && self.state.lock().until.is_some() {
+            overwrite("");
+        }
+    }
+}
+
+fn overwrite(line: &str) {
+    let mut err = io::stderr().lock();
+    // A terminal that is gone needs no line.
+    let _ = write!(err, "\r\u{1b}[K{line}").and_then(|()| err.flush());
+}
+
+/// A QR code of half blocks, light on dark.
+pub(super) fn qr(text: &str) -> Option<String> {
+    use qrcode::render::unicode::Dense1x2;
+    let code = qrcode::QrCode::new(text).ok()?;
+    let picture = code
+        .render::<Dense1x2>()
+        .dark_color(Dense1x2::Light)
+        .light_color(Dense1x2::Dark)
+        .build();
+    let lines: Vec<String> = picture.lines().map(|line| format!("  {line}")).collect();
+    Some(format!("{}\n", lines.join("\n")))
+}
+
+/// The folder the person stands in, where it is one to work in: never the home folder or `/`.
+pub(super) fn here(paths: &Paths) -> Option<PathBuf> {
+    let folder = std::fs::canonicalize(".").ok()?;
+    let home = std::fs::canonicalize(&paths.home).unwrap_or_else(|_| paths.home.clone());
+    // A folder that holds the home folder is as wide as it.
+    (!home.starts_with(&folder)).then_some(folder)
+}
+
+/// Opens a page in the person's browser, where there is one on this screen. The address holds a
+/// one-time token, which must not stand in a process's arguments: what is opened is a private
+/// file that leads there.
+pub(super) fn browse(paths: &Paths, url: &str) -> bool {
+    let screen = cfg!(target_os = "macos")
+        || env::os(&env::DISPLAY).is_some()
+        || env::os(&env::WAYLAND_DISPLAY).is_some();
+    if !screen || env::os(&env::SSH_CONNECTION).is_some() {
+        return false;
+    }
+    let page = paths.runtime.join("open.html");
+    let text = format!(
+        "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=\"0;url={url}\">"
+    );
+    if crate::config::files::replace(&page, text.as_bytes(), 0o600).is_err() {
+        return false;
+    }
+    let opener = if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
+    };
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the person's own browser, opened for the person; nothing of a model or an instance is in it"
+    )]
+    let started = std::process::Command::new(opener)
+        .arg(&page)
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn();
+    started.is_ok()
+}
