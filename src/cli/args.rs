@@ -183,11 +183,7 @@ pub(super) struct Hub {
 #[derive(Debug, Subcommand)]
 pub(super) enum HubAction {
     /// Print a fresh one-time link to the page
-    Link {
-        /// For this account; the only one when there is one
-        #[arg(long, value_name = "NAME")]
-        user: Option<String>,
-    },
+    Link,
     /// Models of the instance
     Model {
         #[command(subcommand)]

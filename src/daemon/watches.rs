@@ -2,7 +2,6 @@
 //! with a number, until somebody at this computer says yes to it (`lembas allow --pending N`).
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -77,11 +76,7 @@ pub enum AllowError {
 }
 
 impl Watches {
-    pub(super) fn new(
-        judge: Arc<dyn Judge>,
-        store: Store,
-        live: Live,
-    ) -> Self {
+    pub(super) fn new(judge: Arc<dyn Judge>, store: Store, live: Live) -> Self {
         Self {
             judge,
             store,

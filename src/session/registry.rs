@@ -367,7 +367,6 @@ impl Registry {
             settings: settings.subscribe(),
             store: setup.store.clone(),
             context: ToolContext {
-                plan: crate::plan::Plan::default(),
                 session: row.id.clone(),
                 cwd: row.cwd.clone(),
                 spill: setup.store.spill(&row.id),

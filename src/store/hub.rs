@@ -10,6 +10,7 @@ pub mod chats;
 pub mod devices;
 pub mod items;
 pub mod models;
+pub mod people;
 pub mod tokens;
 pub mod work;
 

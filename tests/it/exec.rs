@@ -8,8 +8,7 @@ use lembas::config::{Approvals, Mode, Sudo};
 use lembas::exec::{self, Computer, Ended, How};
 use lembas::ids::SessionId;
 use lembas::permission::{
-    Action, Attended, Command, Context, Engine, Facts as _, Grant, Origin, Purpose, Request,
-    Strength, Verdict,
+    Action, Attended, Command, Context, Engine, Grant, Origin, Purpose, Request, Strength, Verdict,
 };
 use lembas::rt::CancellationToken;
 use lembas::store::item::Scope;

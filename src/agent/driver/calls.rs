@@ -14,7 +14,6 @@ use crate::agent::words;
 use crate::clock;
 use crate::ids::{AskId, CallId};
 use crate::permission::{Action, Grant, Pending};
-use crate::plan::Plan;
 use crate::store::db::{Durability, StoreError};
 use crate::store::device::items::Also;
 use crate::store::item::{Body, CallStatus, Scope};
@@ -308,6 +307,11 @@ impl Driver {
 }
 
 impl Ready {
+    /// Whether it may run while others do: it changes nothing that they look at.
+    fn beside_others(&self) -> bool {
+        matches!(self.grant.request().action, Action::Read { .. })
+    }
+
     pub(super) fn reads(&self) -> bool {
         matches!(
             self.grant.request().action,

@@ -461,7 +461,6 @@ impl Tool for Fake {
                 exit: Some(0),
                 bytes: 0,
                 spill: None,
-                plan: None,
             }
         })
     }
