@@ -430,23 +430,7 @@ pub(super) async fn list(shared: &Shared, account: &str) -> Result<Vec<Value>, S
     Ok(list)
 }
 
-/// Removes a model of an account. False when there is none of that id.
-pub(super) async fn take_away(
-    shared: &Shared,
-    account: &str,
-    id: &str,
-) -> Result<bool, StoreError> {
-    let gone = shared
-        .store
-        .delete_model(account.to_owned(), id.to_owned())
-        .await?;
-    if gone {
-        tell(shared, account).await;
-    }
-    Ok(gone)
-}
-
-async fn tell(shared: &Shared, account: &str) {
+pub(super) async fn tell(shared: &Shared, account: &str) {
     if let Ok(models) = list(shared, account).await {
         shared.events.emit(
             Audience::Account(account.to_owned()),
@@ -519,9 +503,14 @@ pub(super) async fn remove(
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
 ) -> ApiResult<Json<Value>> {
-    if !take_away(&shared, &signed.account, &id).await? {
+    if !shared
+        .store
+        .delete_model(signed.account.clone(), id)
+        .await?
+    {
         return Err(ApiError::missing("model"));
     }
+    tell(&shared, &signed.account).await;
     Ok(Json(json!({ "ok": true })))
 }
 
