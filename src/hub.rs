@@ -157,10 +157,10 @@ pub async fn serve(
     let addr = listener.local_addr().map_err(HubError::Listener)?;
     let tls = config.tls.as_ref().map(tls::load).transpose()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let url = config
-        .url
-        .as_deref()
-        .map_or_else(|| format!("{scheme}://{addr}"), |u| u.trim_end_matches('/').to_owned());
+    let url = config.url.as_deref().map_or_else(
+        || format!("{scheme}://{addr}"),
+        |u| u.trim_end_matches('/').to_owned(),
+    );
     let store = HubStore::open(&config.data)?;
     let owner = store.owner().await?;
     let facts = Facts {
@@ -218,11 +218,26 @@ impl Hub {
     /// # Errors
     /// When the store cannot write.
     pub async fn one_time_link(&self) -> Result<OneTimeLink, StoreError> {
+        self.link_for(self.shared.facts.owner.clone()).await
+    }
+
+    /// Another account of this instance and its first sign-in link; none when the name is taken.
+    ///
+    /// # Errors
+    /// When the store cannot write.
+    pub async fn add_account(&self, name: &str) -> Result<Option<OneTimeLink>, StoreError> {
+        match self.shared.store.add_account(name.to_owned()).await? {
+            Some(account) => Ok(Some(self.link_for(account.id).await?)),
+            None => Ok(None),
+        }
+    }
+
+    async fn link_for(&self, account: String) -> Result<OneTimeLink, StoreError> {
         let token = auth::one_time_code();
         let expires = clock::now_ms() + i64::try_from(ONE_TIME.as_millis()).unwrap_or(0);
         self.shared
             .store
-            .add_one_time(&token, self.shared.facts.owner.clone(), expires)
+            .add_one_time(&token, account, expires)
             .await?;
         Ok(OneTimeLink {
             url: format!("{}/in/{token}", self.shared.facts.url),
@@ -238,16 +253,45 @@ impl Hub {
     /// When no such code is open.
     pub async fn approve_own(&self, secret: &str) -> Result<(), ApproveError> {
         let owner = &self.shared.facts.owner;
-        let approved = self.shared.grants.approve(&pairing::plain_code(secret), owner);
-        if approved { Ok(()) } else { Err(ApproveError::Unknown) }
+        let approved = self
+            .shared
+            .grants
+            .approve(&pairing::plain_code(secret), owner);
+        if approved {
+            Ok(())
+        } else {
+            Err(ApproveError::Unknown)
+        }
     }
 
     /// Adds a model after one tiny request, or says which of the ways it can fail it did.
     ///
     /// # Errors
     /// See [`models::AddError`].
-    pub async fn add_model(&self, new: models::NewModel) -> Result<models::Tested, models::AddError> {
+    pub async fn add_model(
+        &self,
+        new: models::NewModel,
+    ) -> Result<models::Tested, models::AddError> {
         models::add(&self.shared, &self.shared.facts.owner, new).await
+    }
+
+    /// Tries a model without saving it.
+    ///
+    /// # Errors
+    /// One of the six ways it can fail.
+    pub async fn test_model(
+        &self,
+        new: models::NewModel,
+    ) -> Result<models::Tested, models::TestError> {
+        models::test(&self.shared.http, &new).await
+    }
+
+    /// Takes a model of the first account away. False when there is none of that id.
+    ///
+    /// # Errors
+    /// When the store cannot write.
+    pub async fn remove_model(&self, id: &str) -> Result<bool, StoreError> {
+        models::take_away(&self.shared, &self.shared.facts.owner, id).await
     }
 
     /// The models of the first account, with what their last test said. No keys.
@@ -279,5 +323,5 @@ fn make_folder(path: &std::path::Path) -> Result<(), HubError> {
 
 /// The version of the spec that this program carries.
 pub(crate) fn spec_version() -> &'static str {
-    "3.6.0"
+    &crate::spec::Spec::embedded().version
 }

@@ -149,6 +149,11 @@ impl Judge for Engine {
     }
 }
 
+/// Whether a file's name says that it holds secrets (`.env` and its kind).
+pub fn is_secret_name(path: &std::path::Path) -> bool {
+    paths::secret_name(path)
+}
+
 /// What tests of other modules need: a grant without a judgement.
 #[cfg(any(test, feature = "testing"))]
 pub mod testing {

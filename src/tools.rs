@@ -34,8 +34,6 @@ pub struct ToolContext {
     pub cwd: PathBuf,
     /// Where whole outputs are kept when they are longer than what the model is shown.
     pub spill: PathBuf,
-    /// The daemon's own folders, covered in every box.
-    pub own: Vec<PathBuf>,
     /// What this session has read, by path and content hash (must-have-read-it for edits).
     pub seen: Seen,
     /// The plan as it is when the call is prepared.

@@ -73,13 +73,26 @@ struct Wait {
 }
 
 impl Wait {
-    fn left(&self, now: Duration) -> Option<Duration> {
-        let left = self.left?;
-        let since = self.since.or_else(|| {
+    /// Since when it runs: from being heard, or from the latest moment for that on.
+    fn began(&self, now: Duration) -> Option<Duration> {
+        self.since.or_else(|| {
             let latest = self.made + UNHEARD;
             (latest <= now).then_some(latest)
-        });
-        Some(since.map_or(left, |s| left.saturating_sub(now.saturating_sub(s))))
+        })
+    }
+
+    fn left(&self, now: Duration) -> Option<Duration> {
+        let left = self.left?;
+        let gone = self
+            .began(now)
+            .map_or(Duration::ZERO, |s| now.saturating_sub(s));
+        Some(left.saturating_sub(gone))
+    }
+
+    /// When it should be looked at again: none, when it has no end or does not run yet.
+    fn due(&self, now: Duration) -> Option<Duration> {
+        self.began(now)?;
+        self.left(now)
     }
 }
 
@@ -144,6 +157,12 @@ impl Waits {
         self.open.lock().get(ask)?.left(clock::boottime())
     }
 
+    /// What is left of a wait that runs: zero when it is over. None where it has no end or does
+    /// not run yet.
+    pub fn due(&self, ask: &AskId) -> Option<Duration> {
+        self.open.lock().get(ask)?.due(clock::boottime())
+    }
+
     /// Whether the wait runs.
     pub fn runs(&self, ask: &AskId) -> bool {
         self.open.lock().get(ask).is_some_and(|w| w.since.is_some())
@@ -171,6 +190,8 @@ mod tests {
             made: secs(1000),
         };
         assert_eq!(wait(None).left(secs(5000)), Some(secs(100)));
+        assert_eq!(wait(None).due(secs(5000)), None);
+        assert_eq!(wait(Some(secs(2000))).due(secs(9000)), Some(secs(0)));
         assert_eq!(wait(Some(secs(2000))).left(secs(2030)), Some(secs(70)));
         assert_eq!(wait(Some(secs(2000))).left(secs(9000)), Some(secs(0)));
         let late = secs(1000) + UNHEARD;

@@ -4,6 +4,7 @@
 mod answer;
 mod calls;
 mod output;
+mod run;
 mod sample;
 
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ use crate::agent::asks::{Answer, AnswerError, Waits};
 use crate::agent::gate::{Gate, Understood};
 use crate::agent::progress::{Doing, Phase};
 use crate::agent::stop::{StopSignal, StopWhy};
-use crate::agent::turn::{Next, Turn, result};
+use crate::agent::turn::{Next, Place, Turn, result};
 use crate::agent::{Models, SessionFacts, limits, words};
 use crate::context::{Fixed, History, Texts};
 use crate::ids::{AskId, CallId};
@@ -77,7 +78,7 @@ pub struct Driver {
     doing: Doing,
     answers: mpsc::Receiver<AnswerCmd>,
     stop: StopSignal,
-    tasks: Tasks,
+    tools: Tasks,
     permits: HashMap<AskId, OwnedSemaphorePermit>,
     understood: HashMap<CallId, Understood>,
     /// Every call of the step was judged once, and the asks there was a place for are made.
@@ -96,7 +97,8 @@ pub struct Parts {
     pub doing: Doing,
     pub answers: mpsc::Receiver<AnswerCmd>,
     pub stop: StopSignal,
-    pub tasks: Tasks,
+    /// Of this turn alone: what its tools run as.
+    pub tools: Tasks,
 }
 
 impl Driver {
@@ -113,7 +115,7 @@ impl Driver {
             doing: parts.doing,
             answers: parts.answers,
             stop: parts.stop,
-            tasks: parts.tasks,
+            tools: parts.tools,
             permits: HashMap::new(),
             understood: HashMap::new(),
             surveyed: false,
@@ -238,11 +240,18 @@ impl Driver {
         reason: Option<String>,
         by: &str,
     ) -> Result<(), StoreError> {
-        let audit = self
+        let cancelled = self
             .turn
             .open_asks()
-            .map(|(_, open)| self.line(by, &open.body.kind, "cancelled", Some(&open.body.digest)))
-            .collect();
+            .map(|(_, open)| self.line(by, &open.body.kind, "cancelled", Some(&open.body.digest)));
+        let not_run = self.turn.calls.iter().filter_map(|call| match &call.place {
+            Place::Yes(digest) => {
+                let verdict = words::not_run("the turn ended");
+                Some(self.line(by, "call", &verdict, Some(digest)))
+            }
+            _ => None,
+        });
+        let audit = cancelled.chain(not_run).collect();
         let bodies = self.turn.closing(stop, reason.clone(), by);
         self.commit(
             bodies,

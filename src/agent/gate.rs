@@ -33,6 +33,10 @@ pub struct Understood {
 }
 
 /// What became of a call at the gate.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one at a time, moved on at once: a box for each would cost more"
+)]
 pub enum Gated {
     Allow(Understood, Grant),
     Ask(Understood, Box<Pending>),

@@ -57,6 +57,8 @@ pub struct Call {
     pub tool: String,
     pub args: String,
     pub place: Place,
+    /// What the person said with their yes.
+    pub note: Option<String>,
     started: bool,
 }
 
@@ -115,6 +117,7 @@ impl Turn {
                 tool: tool.clone(),
                 args: args.clone(),
                 place: Place::Made,
+                note: None,
                 started: false,
             }),
             Body::Sampled { tokens, finish, .. } => {
@@ -132,7 +135,7 @@ impl Turn {
                     body: body.clone(),
                 })),
             ),
-            Body::Answered { ask, how, .. } => self.answered(ask, *how),
+            Body::Answered { ask, how, note, .. } => self.answered(ask, *how, note.as_ref()),
             Body::Started { call, .. } => {
                 self.put(call, Place::Started);
                 if let Some(call) = self.calls.iter_mut().find(|c| c.call == *call) {
@@ -150,7 +153,7 @@ impl Turn {
         }
     }
 
-    fn answered(&mut self, ask: &AskId, how: Settled) {
+    fn answered(&mut self, ask: &AskId, how: Settled, note: Option<&String>) {
         if matches!(how, Settled::Refused | Settled::Expired) {
             self.refusals += 1;
         }
@@ -160,6 +163,9 @@ impl Turn {
                 Place::Asking(open) if how == Settled::Allowed => Some(open.body.digest.clone()),
                 _ => None,
             };
+            if digest.is_some() {
+                call.note = note.cloned();
+            }
             call.place = digest.map_or(Place::Made, Place::Yes);
         }
     }

@@ -11,6 +11,11 @@ pub fn refused(note: Option<&str>) -> String {
     }
 }
 
+/// What the person said with their yes, behind the call's result.
+pub fn allowed(note: &str) -> String {
+    format!("\n\nThe person allowed it and says: {note}")
+}
+
 pub const EXPIRED: &str = "Not run: nobody answered in time, which counts as no. Do not try to reach the same end another way; go on without it and say what is missing.";
 
 pub const UNKNOWN: &str = "unknown: the computer stopped while it ran. It may have finished, in part or whole; it was not run again. Look at the state of things before you repeat it.";

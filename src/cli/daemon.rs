@@ -74,16 +74,18 @@ pub(super) async fn until_told(daemon: &Daemon) -> Result<(), Failure> {
 
 /// The store's lock, or who has it.
 pub(super) async fn lock(paths: &Paths, what: &str) -> Result<Lock, Failure> {
-    Lock::take(&paths.lock(), what, LOCK).await.map_err(|error| match error {
-        LockError::Held(holder) => held(&holder),
-        LockError::Io(error) => Failure::new(
-            Exit::Config,
-            "folder",
-            format!("{} cannot be used", paths.show(&paths.lock())),
-            format!("ls -ld {}", super::usage::quoted(&paths.show(&paths.data))),
-        )
-        .why(words::io(&error)),
-    })
+    Lock::take(&paths.lock(), what, LOCK)
+        .await
+        .map_err(|error| match error {
+            LockError::Held(holder) => held(&holder),
+            LockError::Io(error) => Failure::new(
+                Exit::Config,
+                "folder",
+                format!("{} cannot be used", paths.show(&paths.lock())),
+                format!("ls -ld {}", super::usage::quoted(&paths.show(&paths.data))),
+            )
+            .why(words::io(&error)),
+        })
 }
 
 fn held(holder: &Holder) -> Failure {
@@ -172,7 +174,9 @@ async fn own(paths: &Paths) -> Ending {
         more: None,
     })
     .await?;
-    let served = daemon.device().serve_lines(tokio::io::stdin(), tokio::io::stdout());
+    let served = daemon
+        .device()
+        .serve_lines(tokio::io::stdin(), tokio::io::stdout());
     tokio::select! {
         () = served => {}
         told = until_told(&daemon) => told?,

@@ -20,5 +20,8 @@ pub(super) fn begin(usual: &str) {
         .with_ansi(!plain && io::IsTerminal::is_terminal(&io::stderr()))
         .with_target(false);
     // A second call, in one process, changes nothing.
-    let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
+    let _ = tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .try_init();
 }

@@ -1,6 +1,6 @@
 //! The texts that the agent needs from the spec, behind a trait: `spec` fills it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,10 @@ use crate::model::ToolDef;
 pub struct Facts {
     /// The last part of the session's folder.
     pub project: String,
+    /// Where instruction files are read; not for the prompt itself.
+    pub cwd: PathBuf,
+    /// Further folders that count as inside, which have no other name than their path.
+    pub also: Vec<PathBuf>,
     /// `linux`, `macos`.
     pub os: &'static str,
     pub mode: Mode,

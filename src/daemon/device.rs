@@ -17,7 +17,7 @@ use crate::acp::{self, Keys};
 use crate::agent;
 use crate::config::{Live, Paths};
 use crate::context::from_spec::SpecTexts;
-use crate::exec::facts::Machine;
+use crate::exec::Computer;
 use crate::link::http::Http;
 use crate::link::instance::{Instance, InstanceFile, device_id};
 use crate::model::openai::Waits;
@@ -67,7 +67,7 @@ impl Device {
         let id = device_id(&paths.config).await?;
         let models = Arc::new(InstanceModels::new(file.clone(), http.clone()));
         // Finds out what it must know of this computer when the first judgement needs it.
-        let machine = Arc::new(Machine::new(machine::own(paths)));
+        let machine = Arc::new(Computer::new(machine::own(paths)));
         let shut = machine::strength(paths, &machine).await;
         let judge: Arc<dyn Judge> = Arc::new(Engine::with(machine));
         let tools = Tools::standard();
@@ -82,7 +82,6 @@ impl Device {
                 texts: Arc::new(SpecTexts::new(spec_box(shut), have)),
                 retry: Retry::default(),
                 model_waits: Waits::default(),
-                own: machine::own(paths),
             },
             tasks,
         )
@@ -96,13 +95,7 @@ impl Device {
             shut.word(),
         );
         let keys = Keys::new(Arc::new(store.clone()), tasks);
-        let watches = Watches::new(
-            judge,
-            store.clone(),
-            live.clone(),
-            paths.state.clone(),
-            machine::own(paths),
-        );
+        let watches = Watches::new(judge, store.clone(), live.clone());
         let monitor = Monitor::new(limits.clone(), keys.clone(), Arc::new(watches.clone()));
         let remote = Remote::new(
             limits.clone(),

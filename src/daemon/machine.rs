@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::config::{Paths, files};
-use crate::exec::facts::Machine;
+use crate::exec::Computer;
 use crate::permission::{Facts as _, Strength};
 use crate::rt;
 
@@ -21,7 +21,7 @@ pub(super) fn own(paths: &Paths) -> Vec<PathBuf> {
 /// How strong the box of this computer is. It is tried once for a kernel and a version of ours and
 /// then remembered: a start must not wait for programs. What a command runs in is found anew in
 /// every process; this is what the handshake and the tools' texts say.
-pub(super) async fn strength(paths: &Paths, machine: &Arc<Machine>) -> Strength {
+pub(super) async fn strength(paths: &Paths, machine: &Arc<Computer>) -> Strength {
     let file = paths.state.join("box");
     let here = format!(
         "{} {}",
@@ -57,7 +57,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let paths = Paths::under(base.path(), PathBuf::from("/home/ana"));
         paths.create().unwrap();
-        let machine = Arc::new(Machine::new(own(&paths)));
+        let machine = Arc::new(Computer::new(own(&paths)));
         let file = paths.state.join("box");
         let found = strength(&paths, &machine).await;
         let kept = std::fs::read_to_string(&file).unwrap();

@@ -2,7 +2,6 @@
 //! with a number, until somebody at this computer says yes to it (`lembas allow --pending N`).
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -13,7 +12,7 @@ use serde::Serialize;
 use crate::agent::origin_text;
 use crate::clock;
 use crate::config::{Live, Mode};
-use crate::exec::monitor::{self, WatchError};
+use crate::exec::{MonitorError, monitor};
 use crate::ids::SessionId;
 use crate::permission::{
     Action, Attended, Command, Context, Grant, Judge, Origin, Pending, Purpose, Request, Rule,
@@ -34,8 +33,6 @@ pub struct Watches {
     judge: Arc<dyn Judge>,
     store: Store,
     live: Live,
-    scratch: PathBuf,
-    own: Arc<[PathBuf]>,
     refused: Arc<Mutex<Refused>>,
 }
 
@@ -79,21 +76,11 @@ pub enum AllowError {
 }
 
 impl Watches {
-    /// `scratch` is where a command's temporary folder is made; `own` are the program's folders,
-    /// which no box shows.
-    pub(super) fn new(
-        judge: Arc<dyn Judge>,
-        store: Store,
-        live: Live,
-        scratch: PathBuf,
-        own: Vec<PathBuf>,
-    ) -> Self {
+    pub(super) fn new(judge: Arc<dyn Judge>, store: Store, live: Live) -> Self {
         Self {
             judge,
             store,
             live,
-            scratch,
-            own: own.into(),
             refused: Arc::default(),
         }
     }
@@ -137,12 +124,12 @@ impl Watches {
 
     async fn run(self, check: Check) -> Result<Seen, Unseen> {
         let grant = self.judge(&check).await?;
-        let seen = monitor::watch(grant, &self.scratch, &self.own, &check.stop).await;
+        let seen = monitor(grant, check.stop.clone()).await;
         let seen = seen.map_err(|error| match error {
-            WatchError::Spawn(_) | WatchError::Keep(_) => Unseen::Spawn(error.to_string()),
-            WatchError::Timeout { .. } => Unseen::Timeout,
-            WatchError::Background => Unseen::Background,
-            WatchError::Interrupted => Unseen::Stopped,
+            MonitorError::Spawn(why) => Unseen::Spawn(why.to_string()),
+            MonitorError::Timeout(_) => Unseen::Timeout,
+            MonitorError::Background => Unseen::Background,
+            MonitorError::Interrupted => Unseen::Stopped,
         })?;
         Ok(Seen {
             hash: seen.hash,

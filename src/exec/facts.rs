@@ -1,140 +1,156 @@
-//! What must be known of this computer before anything is judged: the login `PATH`, the
-//! environment a command gets, and whether a box works. Found out once, lazily, with limits.
+//! What this computer is: its shell, its search path, its box. Each found out once.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::process::Stdio;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::fence;
-use crate::clock;
-use crate::config::env;
-use crate::permission::{Facts, Strength};
+use crate::permission::{Engine, Facts, Strength};
 
-/// A login shell that takes longer is not waited for: the daemon's own `PATH` is used.
-const LOGIN: Duration = Duration::from_secs(3);
-const PROBE: Duration = Duration::from_secs(3);
-/// Bytes of what the login shell says that are looked at.
-const MAX_SAID: u64 = 64 * 1024;
-/// The path when nothing else is known.
-const PLAIN: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+/// How long the login shell has to say its search path.
+const PROBE: Duration = Duration::from_secs(5);
 
-/// Variables that a command may inherit. Everything else of the daemon's stays with it: secrets,
-/// and variables that make programs run code.
-const INHERITED: &[&str] = &[
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
+/// Variables that a command gets from this program's own environment. Everything else is scrubbed:
+/// what starts programs, what holds tokens, what belongs to this program.
+const PASSED: &[&str] = &[
     "LANG",
     "LC_ALL",
     "LC_CTYPE",
+    "LC_MESSAGES",
+    "LC_COLLATE",
+    "LANGUAGE",
     "TZ",
     "CARGO_HOME",
     "RUSTUP_HOME",
-    "RUSTUP_TOOLCHAIN",
     "GOPATH",
     "GOROOT",
-    "GOCACHE",
+    "GOMODCACHE",
     "JAVA_HOME",
+    "ANDROID_HOME",
+    "M2_HOME",
+    "GRADLE_USER_HOME",
     "NVM_DIR",
+    "VOLTA_HOME",
+    "PNPM_HOME",
+    "BUN_INSTALL",
+    "DENO_DIR",
     "PYENV_ROOT",
+    "RBENV_ROOT",
+    "SDKMAN_DIR",
+    "ASDF_DIR",
+    "ASDF_DATA_DIR",
     "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
-];
-
-/// Variables that a command always has.
-const SET: &[(&str, &str)] = &[
-    ("DEBIAN_FRONTEND", "noninteractive"),
-    ("GIT_OPTIONAL_LOCKS", "0"),
-    ("GIT_PAGER", "cat"),
-    ("GIT_TERMINAL_PROMPT", "0"),
-    ("PAGER", "cat"),
-    ("TERM", "dumb"),
-];
-
-/// What a watch command has besides HOME, USER, SHELL, PATH and LC_ALL (spec, Monitor).
-const WATCH: &[(&str, &str)] = &[
-    ("COLUMNS", "80"),
-    ("GIT_OPTIONAL_LOCKS", "0"),
-    ("NO_COLOR", "1"),
-    ("TERM", "dumb"),
-    ("TZ", "UTC"),
+    "HOMEBREW_PREFIX",
+    "NIX_PATH",
+    "NIX_PROFILES",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NIX_SSL_CERT_FILE",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "DOTNET_ROOT",
+    "FLUTTER_ROOT",
 ];
 
 /// This computer.
-#[derive(Debug)]
-pub struct Machine {
-    own: Vec<PathBuf>,
-    path: OnceLock<Vec<PathBuf>>,
+#[derive(Debug, Default)]
+pub struct Computer {
     strength: OnceLock<Strength>,
-    locale: OnceLock<String>,
+    path: OnceLock<Vec<PathBuf>>,
+    own: Vec<PathBuf>,
 }
 
-impl Machine {
-    /// `own` are the folders of this program itself: token, store, spill.
+impl Computer {
+    /// `own`: this program's own folders (settings, state, tokens), which no command sees.
     pub fn new(own: Vec<PathBuf>) -> Self {
         Self {
             own,
-            path: OnceLock::new(),
-            strength: OnceLock::new(),
-            locale: OnceLock::new(),
+            ..Self::default()
         }
-    }
-
-    /// Finds everything out now, a few seconds at most. Blocks.
-    pub fn warm(&self) {
-        self.strength();
-        self.path();
-    }
-
-    fn inherited(&self, names: &[&str]) -> Vec<(String, String)> {
-        let path = self
-            .path()
-            .iter()
-            .map(|folder| folder.display().to_string())
-            .collect::<Vec<_>>()
-            .join(":");
-        env::all()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .filter(|(name, _)| names.contains(&name.as_str()))
-            .chain([("PATH".to_owned(), path)])
-            .collect()
     }
 }
 
-impl Facts for Machine {
+impl Engine {
+    /// The engine for this computer, with this program's usual folders as its own.
+    pub fn load() -> Self {
+        let mut own = Vec::new();
+        if let Some(folders) = directories::ProjectDirs::from("", "", "lembas") {
+            own.extend([
+                folders.config_dir().to_path_buf(),
+                folders.data_dir().to_path_buf(),
+            ]);
+            own.extend(folders.state_dir().map(Path::to_path_buf));
+            own.extend(folders.runtime_dir().map(Path::to_path_buf));
+        }
+        Self::with(Arc::new(Computer::new(own)))
+    }
+
+    /// Finds out now what would otherwise be found out at the first command. Blocks.
+    pub fn warm(&self) {
+        self.facts().strength();
+        self.facts().path();
+    }
+}
+
+impl Facts for Computer {
     fn strength(&self) -> Strength {
-        *self.strength.get_or_init(strength)
+        *self.strength.get_or_init(fence::strength)
     }
 
     fn path(&self) -> Vec<PathBuf> {
-        self.path.get_or_init(login_path).clone()
+        self.path.get_or_init(search_path).clone()
     }
 
     fn home(&self) -> PathBuf {
-        env::os(&env::HOME).map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from)
+        home()
     }
 
     fn environment(&self) -> Vec<(String, String)> {
-        let mut all = self.inherited(INHERITED);
-        all.extend(SET.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
-        all.sort();
-        all
+        let mut list = self.basic();
+        for (name, value) in std::env::vars() {
+            if PASSED.contains(&name.as_str()) && !list.iter().any(|(n, _)| *n == name) {
+                list.push((name, value));
+            }
+        }
+        for (name, value) in [
+            ("TERM", "dumb"),
+            ("NO_COLOR", "1"),
+            ("PAGER", "cat"),
+            ("GIT_PAGER", "cat"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_EDITOR", "true"),
+            ("DEBIAN_FRONTEND", "noninteractive"),
+            ("COLUMNS", "120"),
+            ("LEMBAS", "1"),
+        ] {
+            list.push((name.to_owned(), value.to_owned()));
+        }
+        if !list.iter().any(|(n, _)| n == "LANG" || n == "LC_ALL") {
+            list.push(("LANG".to_owned(), utf8_locale().to_owned()));
+        }
+        list
     }
 
     fn monitor_environment(&self) -> Vec<(String, String)> {
-        let mut all = self.inherited(&["HOME", "USER", "SHELL"]);
-        all.extend(
-            WATCH
-                .iter()
-                .map(|(n, v)| ((*n).to_owned(), (*v).to_owned())),
-        );
-        let locale = self.locale.get_or_init(locale).clone();
-        all.push(("LC_ALL".to_owned(), locale));
-        all.sort();
-        all
+        let mut list = self.basic();
+        for (name, value) in [
+            ("TZ", "UTC"),
+            ("LC_ALL", utf8_locale()),
+            ("TERM", "dumb"),
+            ("NO_COLOR", "1"),
+            ("COLUMNS", "80"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+        ] {
+            list.push((name.to_owned(), value.to_owned()));
+        }
+        list
     }
 
     fn own(&self) -> Vec<PathBuf> {
@@ -142,40 +158,78 @@ impl Facts for Machine {
     }
 }
 
-/// The first of C.UTF-8, C.utf8 and C that this system has.
-fn locale() -> String {
-    let known = run("locale", &["-a"], PROBE).unwrap_or_default();
-    ["C.UTF-8", "C.utf8"]
-        .into_iter()
-        .find(|name| known.lines().any(|line| line == *name))
-        .unwrap_or("C")
-        .to_owned()
+impl Computer {
+    fn basic(&self) -> Vec<(String, String)> {
+        let path: Vec<String> = self
+            .path()
+            .iter()
+            .map(|p| p.display().to_string())
+            .collect();
+        let user = std::env::vars()
+            .find(|(name, _)| name == "USER" || name == "LOGNAME")
+            .map_or_else(|| "user".to_owned(), |(_, value)| value);
+        vec![
+            ("HOME".to_owned(), home().display().to_string()),
+            ("USER".to_owned(), user.clone()),
+            ("LOGNAME".to_owned(), user),
+            (
+                "SHELL".to_owned(),
+                shell().map_or_else(|| "/bin/sh".to_owned(), |s| s.display().to_string()),
+            ),
+            ("PATH".to_owned(), path.join(":")),
+            ("TMPDIR".to_owned(), "/tmp".to_owned()),
+        ]
+    }
 }
 
-/// The folders of the person's login `PATH`, or of the daemon's when the shell does not say.
-fn login_path() -> Vec<PathBuf> {
-    const BEFORE: &str = "LEMBAS-PATH=";
-    let shell = env::text(&env::SHELL)
-        .filter(|shell| Path::new(shell).is_absolute())
-        .unwrap_or_else(|| "/bin/bash".to_owned());
-    // Start-up files may print too: the last such line is ours.
-    let said = run(
-        &shell,
-        &["-lc", "printf '\\nLEMBAS-PATH=%s\\n' \"$PATH\""],
-        LOGIN,
-    )
-    .and_then(|said| {
-        said.lines()
-            .rev()
-            .find_map(|line| line.strip_prefix(BEFORE))
-            .filter(|path| !path.is_empty())
-            .map(str::to_owned)
+fn home() -> PathBuf {
+    directories::BaseDirs::new().map_or_else(|| PathBuf::from("/"), |b| b.home_dir().to_path_buf())
+}
+
+/// The bash that commands run in.
+pub(super) fn shell() -> Option<PathBuf> {
+    static SHELL: OnceLock<Option<PathBuf>> = OnceLock::new();
+    SHELL
+        .get_or_init(|| {
+            [
+                "/bin",
+                "/usr/bin",
+                "/usr/local/bin",
+                "/opt/homebrew/bin",
+                "/run/current-system/sw/bin",
+            ]
+            .iter()
+            .map(|folder| Path::new(folder).join("bash"))
+            .find(|bash| bash.is_file())
+        })
+        .clone()
+}
+
+fn utf8_locale() -> &'static str {
+    static LOCALE: OnceLock<&'static str> = OnceLock::new();
+    LOCALE.get_or_init(|| {
+        let there = |name: &str| {
+            Path::new("/usr/lib/locale").join(name).exists()
+                || Path::new("/usr/share/i18n/locales").join(name).exists()
+        };
+        if there("C.UTF-8") {
+            "C.UTF-8"
+        } else if there("C.utf8") {
+            "C.utf8"
+        } else {
+            "C"
+        }
     })
-    .or_else(|| env::text(&env::PATH))
-    .unwrap_or_else(|| PLAIN.to_owned());
+}
+
+/// The search path of a login shell, absolute folders only, and the usual ones behind it.
+fn search_path() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = Vec::new();
-    for folder in std::env::split_paths(&said) {
-        // A relative entry would make the folder a command runs in decide what runs.
+    let own = std::env::vars().find(|(n, _)| n == "PATH").map(|(_, v)| v);
+    let said = login_path().or(own).unwrap_or_default();
+    let usual = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+    for folder in said.split(':').chain(usual.split(':')) {
+        let folder = PathBuf::from(folder);
         if folder.is_absolute() && !folders.contains(&folder) {
             folders.push(folder);
         }
@@ -183,59 +237,42 @@ fn login_path() -> Vec<PathBuf> {
     folders
 }
 
-/// Whether a box can be made here: tried, not guessed.
-fn strength() -> Strength {
-    let words = fence::base();
-    let mut words: Vec<_> = words.iter().filter_map(|word| word.to_str()).collect();
-    words.extend(["--unshare-net", "--", "true"]);
-    match words.split_first() {
-        Some((program, args)) if run(program, args, PROBE).is_some() => Strength::Full,
-        _ => Strength::None,
-    }
-}
-
-/// What a program of ours says, when it ends well within the time.
-fn run(program: &str, args: &[&str], limit: Duration) -> Option<String> {
-    use std::io::Read as _;
-    #[expect(clippy::disallowed_methods, reason = "this is the exec module")]
-    let mut child = Command::new(program)
-        .args(args)
+/// Asks the person's login shell, once, within a limit. Nothing else of what it sets is used.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the module that runs programs"
+)]
+fn login_path() -> Option<String> {
+    const MARK: &str = "lembas-path:";
+    let shell = std::env::vars()
+        .find(|(n, _)| n == "SHELL")
+        .map(|(_, v)| v)
+        .filter(|s| Path::new(s).is_absolute())
+        .or_else(|| shell().map(|s| s.display().to_string()))?;
+    let mut child = std::process::Command::new(shell)
+        .args(["-l", "-c", &format!("echo \"{MARK}$PATH\"")])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
-    let output = child.stdout.take()?;
-    // Read beside the wait: a program that writes much would never end otherwise.
-    let (tell, hear) = std::sync::mpsc::sync_channel(1);
-    std::thread::Builder::new()
-        .name("probe".to_owned())
-        .spawn(move || {
-            let mut said = String::new();
-            let _partial = output.take(MAX_SAID).read_to_string(&mut said);
-            let _nobody = tell.send(said);
-        })
-        .ok()?;
-    if !wait(&mut child, limit) {
-        return None;
-    }
-    // Something a start-up file left in the background may hold the pipe: not waited for.
-    hear.recv_timeout(limit).ok()
-}
-
-fn wait(child: &mut Child, limit: Duration) -> bool {
-    let until = clock::boottime() + limit;
+    let until = crate::clock::boottime() + PROBE;
     loop {
         match child.try_wait() {
-            Ok(Some(status)) => return status.success(),
-            Ok(None) if clock::boottime() < until => {
-                std::thread::sleep(Duration::from_millis(2));
+            Ok(Some(_)) => break,
+            Ok(None) if crate::clock::boottime() < until => {
+                std::thread::sleep(Duration::from_millis(5));
             }
             _ => {
-                let _gone = child.kill();
-                let _reaped = child.wait();
-                return false;
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
             }
         }
     }
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take()?, &mut said).ok()?;
+    said.lines()
+        .find_map(|line| line.strip_prefix(MARK))
+        .map(str::to_owned)
 }

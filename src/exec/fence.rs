@@ -1,226 +1,450 @@
-//! The box on Linux: the system's `bwrap`, with namespaces for files, processes and the network.
+//! The box: what of the disk a command sees and may change, no network, its own processes.
 //!
-//! Inside, the disk is read-only, the roots are bound writable on top, protected names in them are
-//! bound read-only again, credential stores and run-time sockets are covered, processes see only
-//! themselves, and there is no network unless it was granted.
+//! Made by the system's `bwrap`. Without one there is no box here, and `permission` asks about
+//! everything that is more than a read.
 
-use std::ffi::{OsStr, OsString};
-use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::OnceLock;
 
-use crate::permission::{BoxKind, Run, Sees, covered_at_home, kept_names};
+use super::protected::{self, Covers};
+use super::{ExecError, seccomp};
+use crate::permission::{BoxKind, Purpose, Run, Sees, Strength};
+use crate::spec::permission::{Access, Place, permission};
 
-/// Folders of the home folder that builds read: toolchains and package caches.
-const TOOLS_AT_HOME: &[&str] = &[
-    ".cargo",
-    ".rustup",
-    ".nvm",
-    ".npm",
-    ".pyenv",
-    ".rbenv",
-    ".local/bin",
-    ".local/lib",
-    ".local/share/pnpm",
-    "go",
-    ".gradle",
-    ".m2",
-    ".cache",
-    ".bun",
-    ".deno",
-    ".sdkman",
-    ".asdf",
-];
-
-/// What stands before the shell to put it into its box; nothing for an open run.
-///
-/// # Errors
-/// When the private temporary folder cannot be made.
-pub(super) fn words(run: &Run, scratch: &Path, own: &[PathBuf]) -> io::Result<Vec<OsString>> {
-    let plan = &run.r#box;
-    if plan.kind == BoxKind::Open {
-        return Ok(Vec::new());
-    }
-    let home = home(run);
-    let mut words = Words(base());
-    if !plan.network {
-        words.add(["--unshare-net"]);
-    }
-    // Sockets of the session and of services: a socket is reached by its path, also read-only.
-    for folder in ["/run", "/tmp", "/var/tmp"] {
-        words.cover(Path::new(folder));
-    }
-    if plan.network {
-        // Names are looked up through files that many systems keep there.
-        words.again(Path::new("/run/systemd/resolve"));
-    }
-    if plan.sees == Sees::Roots {
-        for folder in ["/home", "/root", "/mnt", "/media", "/srv"] {
-            words.cover(Path::new(folder));
-        }
-        if let Some(home) = &home {
-            words.cover(home);
-            for tools in TOOLS_AT_HOME {
-                words.again(&home.join(tools));
-            }
-        }
-    }
-    for store in home.iter().flat_map(|home| covered_at_home(home)) {
-        words.cover(&store);
-    }
-    for folder in own {
-        words.cover(folder);
-    }
-    for path in &plan.also {
-        words.again(path);
-    }
-    // A read alone gets no place to write; a watch command and a build get one of their own.
-    let scratches = plan.sees == Sees::Disk;
-    if scratches {
-        std::fs::create_dir_all(scratch)?;
-        words.bind("--bind", scratch, Path::new("/tmp"));
-        words.bind("--bind", scratch, Path::new("/var/tmp"));
-    }
-    let writes = plan.kind == BoxKind::Roots;
-    for root in &plan.roots {
-        words.bind(if writes { "--bind" } else { "--ro-bind" }, root, root);
-    }
-    // The folder of the session must be there also where a cover lies above it.
-    if !plan.roots.iter().any(|root| run.cwd.starts_with(root)) {
-        words.again(&run.cwd);
-    }
-    if writes {
-        for root in &plan.roots {
-            for kept in kept(root, plan.git) {
-                words.bind("--ro-bind", &kept, &kept);
-            }
-        }
-    }
-    if !scratches {
-        for folder in ["/tmp", "/var/tmp"] {
-            if Path::new(folder).is_dir() {
-                words.add(["--remount-ro", folder]);
-            }
-        }
-    }
-    words.0.push("--chdir".into());
-    words.0.push(run.cwd.clone().into());
-    words.0.push("--".into());
-    Ok(words.0)
+/// The box of one command, ready to be entered. Dropping it takes away what it left on the disk.
+#[derive(Debug, Default)]
+pub(super) struct Fence {
+    launcher: Option<(PathBuf, Vec<std::ffi::OsString>)>,
+    filter: Option<OwnedFd>,
+    _covers: Covers,
 }
 
-/// What every box begins with. Also how the probe tries whether boxes work here.
-pub(super) fn base() -> Vec<OsString> {
-    [
-        "bwrap",
-        "--die-with-parent",
+impl Fence {
+    /// The program that makes the box, with its arguments up to the command.
+    pub(super) fn launcher(&self) -> Option<&(PathBuf, Vec<std::ffi::OsString>)> {
+        self.launcher.as_ref()
+    }
+
+    /// A descriptor that the box's maker reads.
+    pub(super) fn passed(&self) -> Option<RawFd> {
+        self.filter.as_ref().map(|f| f.as_raw_fd())
+    }
+}
+
+/// How strong the box is here: tried once.
+pub(super) fn strength() -> Strength {
+    static TRIED: OnceLock<Strength> = OnceLock::new();
+    *TRIED.get_or_init(|| {
+        if works() {
+            Strength::Full
+        } else {
+            Strength::None
+        }
+    })
+}
+
+fn bwrap() -> Option<&'static Path> {
+    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
+    FOUND
+        .get_or_init(|| {
+            // Only where the system keeps its programs: what makes the box is not looked for on
+            // a path that others can write.
+            [
+                "/usr/bin",
+                "/bin",
+                "/usr/local/bin",
+                "/run/current-system/sw/bin",
+            ]
+            .iter()
+            .map(|folder| Path::new(folder).join("bwrap"))
+            .find(|program| program.is_file())
+        })
+        .as_deref()
+}
+
+/// Whether a box can be made: what each of ours needs is tried.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the module that runs programs"
+)]
+fn works() -> bool {
+    let (Some(bwrap), true) = (bwrap(), cfg!(target_os = "linux")) else {
+        return false;
+    };
+    let Some(shell) = super::facts::shell() else {
+        return false;
+    };
+    std::process::Command::new(bwrap)
+        .args(isolation(false))
+        .args([
+            "--ro-bind",
+            "/",
+            "/",
+            "--dev",
+            "/dev",
+            "--proc",
+            "/proc",
+            "--tmpfs",
+            "/tmp",
+        ])
+        .arg(shell)
+        .args([
+            "--noprofile",
+            "--norc",
+            "-c",
+            "! : 2>/dev/null > /lembas-probe",
+        ])
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+fn isolation(network: bool) -> Vec<&'static str> {
+    let mut list = vec![
         "--unshare-user",
-        "--unshare-pid",
         "--unshare-ipc",
+        "--unshare-pid",
         "--unshare-uts",
+        "--unshare-cgroup-try",
         "--cap-drop",
         "ALL",
-        "--ro-bind",
-        "/",
-        "/",
-        "--dev",
-        "/dev",
-        "--proc",
-        "/proc",
-    ]
-    .map(Into::into)
-    .to_vec()
+    ];
+    if !network {
+        list.push("--unshare-net");
+    }
+    list
 }
 
-struct Words(Vec<OsString>);
-
-impl Words {
-    fn add<const N: usize>(&mut self, words: [&str; N]) {
-        self.0.extend(words.map(OsString::from));
+/// Makes the box ready.
+pub(super) async fn prepare(run: &Run) -> Result<Fence, ExecError> {
+    if run.r#box.kind == BoxKind::Open || strength() != Strength::Full {
+        // `permission` granted this knowing how strong the box is; a watch command is boxed or
+        // does not run.
+        if run.purpose == Purpose::Monitor && strength() != Strength::Full {
+            return Err(ExecError::NoBox(
+                "watch commands need one that works (bubblewrap)".to_owned(),
+            ));
+        }
+        if run.r#box.kind == BoxKind::Roots {
+            return Err(ExecError::NoBox("it worked a moment ago".to_owned()));
+        }
+        return Ok(Fence::default());
     }
+    let run = run.clone();
+    crate::rt::blocking(move || build(&run))
+        .await
+        .unwrap_or_else(|| Err(ExecError::NoBox("making it failed".to_owned())))
+}
 
-    fn bind(&mut self, how: &str, from: &Path, to: &Path) {
-        for word in [OsStr::new(how), from.as_os_str(), to.as_os_str()] {
-            self.0.push(word.to_owned());
+/// The arguments as they grow.
+struct Arguments(Vec<std::ffi::OsString>);
+
+impl Arguments {
+    fn add(&mut self, words: &[&str]) {
+        self.0.extend(words.iter().map(Into::into));
+    }
+    fn path(&mut self, option: &str, path: &Path) {
+        self.0.push(option.into());
+        self.0.push(path.into());
+    }
+    fn bind(&mut self, option: &str, from: &Path, to: &Path) {
+        self.0.push(option.into());
+        self.0.push(from.into());
+        self.0.push(to.into());
+    }
+}
+
+fn build(run: &Run) -> Result<Fence, ExecError> {
+    let launcher = bwrap().ok_or_else(|| ExecError::NoBox("bwrap is gone".to_owned()))?;
+    let plan = &run.r#box;
+    let mut args = Arguments(Vec::new());
+    args.add(&isolation(plan.network));
+    if run.purpose == Purpose::Tool {
+        // Of a watch command the keeper notices what is left behind.
+        args.add(&["--die-with-parent"]);
+    }
+    let home = crate::permission::resolve(
+        &run.environment
+            .iter()
+            .find(|(name, _)| name == "HOME")
+            .map_or_else(|| PathBuf::from("/"), |(_, home)| PathBuf::from(home)),
+    );
+    match plan.sees {
+        Sees::Disk => {
+            args.add(&["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
+            for folder in ["/tmp", "/var/tmp", "/run"] {
+                if Path::new(folder).is_dir() && !is_link(Path::new(folder)) {
+                    args.add(&["--tmpfs", folder]);
+                }
+            }
+            for back in ["/run/current-system", "/run/wrappers"] {
+                args.add(&["--ro-bind-try", back, back]);
+            }
+        }
+        Sees::Roots => sealed(&mut args, &home),
+    }
+    if plan.network && plan.sees == Sees::Disk {
+        for back in [
+            "/run/systemd/resolve",
+            "/run/NetworkManager",
+            "/run/resolvconf",
+        ] {
+            args.add(&["--ro-bind-try", back, back]);
         }
     }
-
-    /// Puts emptiness over something that is there.
-    fn cover(&mut self, path: &Path) {
-        if path.is_dir() {
-            self.0.push("--tmpfs".into());
-            self.0.push(real(path).into());
-        } else if path.exists() {
-            self.bind("--ro-bind", Path::new("/dev/null"), &real(path));
-        }
+    let roots: Vec<&PathBuf> = plan.roots.iter().filter(|r| r.is_dir()).collect();
+    for root in &roots {
+        let option = if plan.kind == BoxKind::Roots {
+            "--bind"
+        } else {
+            "--ro-bind"
+        };
+        args.bind(option, root, root);
     }
-
-    /// Shows something again, read-only, that a cover lies over.
-    fn again(&mut self, path: &Path) {
+    let mut covers = Covers::default();
+    if plan.kind == BoxKind::Roots {
+        covers = writable(&mut args, run);
+    }
+    credentials(&mut args, run, &home);
+    if plan.sees == Sees::Roots {
+        secrets(&mut args, run);
+    }
+    sockets(&mut args, run);
+    for path in &plan.also {
         if path.exists() {
-            self.bind("--ro-bind", path, path);
+            args.bind("--ro-bind", path, path);
         }
     }
+    if plan.sees == Sees::Roots {
+        args.add(&["--remount-ro", "/"]);
+    }
+    let filter = filter();
+    if let Some(fd) = &filter {
+        args.add(&["--seccomp", &fd.as_raw_fd().to_string()]);
+    }
+    args.path("--chdir", &run.cwd);
+    args.add(&["--"]);
+    Ok(Fence {
+        launcher: Some((launcher.to_path_buf(), args.0)),
+        filter,
+        _covers: covers,
+    })
 }
 
-/// A mount lies where a link leads, not on the link.
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
-}
-
-fn home(run: &Run) -> Option<PathBuf> {
-    run.environment
-        .iter()
-        .find(|(name, _)| name == "HOME")
-        .map(|(_, value)| PathBuf::from(value))
-        .filter(|home| home.is_absolute())
-}
-
-/// What of a writable folder stays read-only: protected names in the folder itself and two levels
-/// below, and whole repositories' own folders unless a git command that writes was allowed.
-fn kept(root: &Path, git: bool) -> Vec<PathBuf> {
-    /// Folders looked into; a project with more is covered at its top and in the first ones.
-    const MOST: usize = 2_000;
-    const DEEP: usize = 2;
-    let mut folders = vec![root.to_owned()];
-    let mut at = 0;
-    while let Some(folder) = folders.get(at).cloned() {
-        at += 1;
-        let depth = folder
-            .strip_prefix(root)
-            .map_or(0, |p| p.components().count());
-        let room = MOST.saturating_sub(folders.len());
-        if depth >= DEEP || room == 0 {
+/// Only what every build needs, and an empty home.
+fn sealed(args: &mut Arguments, home: &Path) {
+    for entry in &permission().defaults.free {
+        let path = crate_home(entry, home);
+        if path.starts_with("/dev") || path.starts_with("/proc") {
             continue;
         }
+        match path.symlink_metadata() {
+            Ok(meta) if meta.is_symlink() => {
+                if let Ok(target) = path.read_link() {
+                    args.bind("--symlink", &target, &path);
+                }
+            }
+            Ok(_) => args.bind("--ro-bind", &path, &path),
+            Err(_) => {}
+        }
+    }
+    args.add(&["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]);
+    args.path("--dir", home);
+    args.add(&[
+        "--ro-bind-try",
+        "/run/current-system",
+        "/run/current-system",
+    ]);
+}
+
+fn crate_home(entry: &str, home: &Path) -> PathBuf {
+    match entry.strip_prefix("~/") {
+        Some(rest) => home.join(rest),
+        None => PathBuf::from(entry),
+    }
+}
+
+fn is_link(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|m| m.is_symlink())
+}
+
+/// Binds protected names read-only in the writable folders and covers missing ones.
+fn writable(args: &mut Arguments, run: &Run) -> Covers {
+    let names = protected::names(&run.r#box.roots, &run.cwd);
+    for path in &names.there {
+        if !is_link(path) {
+            args.bind("--ro-bind", path, path);
+        }
+    }
+    for git in &names.repositories {
+        if is_link(git) {
+            continue;
+        }
+        if !run.r#box.git || git.is_file() {
+            args.bind("--ro-bind", git, git);
+        } else {
+            kept(args, git);
+        }
+    }
+    let covers = names.missing;
+    for path in &covers.paths {
+        args.path("--tmpfs", path);
+        args.path("--remount-ro", path);
+    }
+    covers
+}
+
+/// A repository whose own files may change: hooks and settings stay as they are, at its top and in
+/// those of its submodules and worktrees.
+fn kept(args: &mut Arguments, git: &Path) {
+    let mut folders = vec![git.to_path_buf()];
+    for nest in ["modules", "worktrees"] {
+        let Ok(entries) = std::fs::read_dir(git.join(nest)) else {
+            continue;
+        };
+        // A repository with more of them than this keeps the rest read-only as a whole.
+        for (at, entry) in entries.flatten().enumerate() {
+            if at < 256 {
+                folders.push(entry.path());
+            } else {
+                args.bind("--ro-bind", &entry.path(), &entry.path());
+            }
+        }
+    }
+    for folder in folders {
+        for name in &permission().hardline.git.kept {
+            let path = folder.join(name);
+            match path.symlink_metadata() {
+                Ok(meta) if !meta.is_symlink() => args.bind("--ro-bind", &path, &path),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Covers what holds credentials, and this program's own folders.
+fn credentials(args: &mut Arguments, run: &Run, home: &Path) {
+    let own = directories::ProjectDirs::from("", "", "lembas");
+    let own = own.iter().flat_map(|f| {
+        [f.config_dir().to_path_buf(), f.data_dir().to_path_buf()]
+            .into_iter()
+            .chain(f.state_dir().map(Path::to_path_buf))
+    });
+    let listed = permission()
+        .hardline
+        .protected
+        .iter()
+        .filter(|e| e.access == Access::All)
+        .map(|e| match e.place {
+            Place::Home => home.join(&e.path),
+            _ => PathBuf::from(&e.path),
+        });
+    for path in listed.chain(own) {
+        let real = crate::permission::resolve(&path);
+        let Ok(meta) = real.metadata() else { continue };
+        // What lies in a folder that is not visible at all cannot be covered there.
+        let hidden = ["/tmp", "/run", "/var/tmp"]
+            .iter()
+            .any(|f| real.starts_with(f))
+            && !run.r#box.roots.iter().any(|root| real.starts_with(root));
+        let unseen = run.r#box.sees == Sees::Roots
+            && !real.starts_with("/etc")
+            && !run.r#box.roots.iter().any(|root| real.starts_with(root));
+        if hidden
+            || unseen
+            || run
+                .r#box
+                .also
+                .iter()
+                .any(|a| a.starts_with(&real) || real.starts_with(a))
+        {
+            continue;
+        }
+        if meta.is_dir() {
+            args.path("--tmpfs", &real);
+        } else {
+            args.bind("--ro-bind", Path::new("/dev/null"), &real);
+        }
+    }
+}
+
+/// Covers what by its name holds secrets, at the top of the roots and in the folder of work.
+fn secrets(args: &mut Arguments, run: &Run) {
+    let plan = &run.r#box;
+    let mut folders = plan.roots.clone();
+    folders.push(run.cwd.clone());
+    folders.dedup();
+    for folder in folders {
         let Ok(entries) = std::fs::read_dir(&folder) else {
             continue;
         };
-        folders.extend(
-            entries
-                .filter_map(Result::ok)
-                .filter(|entry| {
-                    entry.file_type().is_ok_and(|t| t.is_dir())
-                        && !matches!(
-                            entry.file_name().to_str(),
-                            Some(".git" | "node_modules" | "target" | ".venv")
-                        )
-                })
-                .map(|entry| entry.path())
-                .take(room),
-        );
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if crate::permission::is_secret_name(&path)
+                && entry.file_type().is_ok_and(|t| t.is_file())
+                && !plan.also.contains(&path)
+            {
+                args.bind("--ro-bind", Path::new("/dev/null"), &path);
+            }
+        }
     }
-    let names: Vec<&str> = (!git)
-        .then_some(".git")
-        .into_iter()
-        .chain(kept_names().filter(|name| git || !name.starts_with(".git/")))
-        .collect();
-    folders
-        .iter()
-        .flat_map(|folder| names.iter().map(|name| folder.join(name)))
-        // A link could not be bound over; it is resolved and judged where it leads.
-        .filter(|path| {
-            path.symlink_metadata()
-                .is_ok_and(|about| !about.is_symlink())
-        })
-        .collect()
+}
+
+/// Covers sockets that others listen on: a read-only disk does not keep one from connecting.
+fn sockets(args: &mut Arguments, run: &Run) {
+    // Of more than these the rest stays reachable; no ordinary computer has so many.
+    const MOST: usize = 512;
+    let Ok(table) = std::fs::read_to_string("/proc/net/unix") else {
+        return;
+    };
+    let mut seen = std::collections::BTreeSet::new();
+    for path in table
+        .lines()
+        .filter_map(|l| l.split_ascii_whitespace().nth(7))
+    {
+        let path = Path::new(path);
+        let rooted = run.r#box.roots.iter().any(|root| path.starts_with(root));
+        let hidden = ["/tmp", "/run", "/var/tmp", "/var/run", "/dev", "/proc"]
+            .iter()
+            .any(|f| path.starts_with(f));
+        if !path.is_absolute() || (hidden || run.r#box.sees == Sees::Roots) && !rooted {
+            continue;
+        }
+        if path
+            .symlink_metadata()
+            .is_ok_and(|m| !m.is_symlink() && !m.is_dir())
+            && path.canonicalize().is_ok_and(|real| real == path)
+            && seen.len() < MOST
+            && seen.insert(path.to_path_buf())
+        {
+            args.bind("--ro-bind", Path::new("/dev/null"), path);
+        }
+    }
+}
+
+/// The filter of system calls, in memory that the box's maker reads.
+#[cfg(target_os = "linux")]
+fn filter() -> Option<OwnedFd> {
+    use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
+    static BYTES: OnceLock<Option<Vec<u8>>> = OnceLock::new();
+    let bytes = BYTES.get_or_init(seccomp::filter).as_ref()?;
+    let fd = memfd_create("lembas-filter", MemfdFlags::CLOEXEC).ok()?;
+    let mut rest = bytes.as_slice();
+    while !rest.is_empty() {
+        let written = rustix::io::write(&fd, rest).ok()?;
+        rest = rest.get(written..)?;
+    }
+    seek(&fd, SeekFrom::Start(0)).ok()?;
+    Some(fd)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn filter() -> Option<OwnedFd> {
+    let _ = seccomp::filter();
+    None
 }

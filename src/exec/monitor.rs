@@ -1,285 +1,245 @@
-//! A watch command: its output hashed, not kept (spec README, "Monitor"; acp.md).
+//! Watch commands: their exit status and every byte they write, as one hash.
 //!
-//! The hash is SHA-256 over the exit status in decimal, one line feed, and every byte the command
-//! wrote until its shell ended. The same state gives the same bytes: a fixed environment, nothing
-//! to read, one pipe for both outputs. Memory does not grow with the output.
+//! The hash is SHA-256 over the status in decimal, a newline, and the bytes. The status is known
+//! last but hashed first: short output waits for it in memory, long output is hashed on the guess
+//! that the status is 0, and a long output with another status is made a second time.
 
-use std::fs::File;
-use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt as _;
+use ring::digest::{Context as Hash, SHA256};
 
-use super::command::{self, Started};
-use super::kill::{Family, GRACE, Guard};
+use super::process::{Leftover, Output, Process};
+use super::{ExecError, GRACE, fence};
 use crate::clock;
-use crate::ids::hex;
-use crate::permission::{BoxKind, Grant};
+use crate::permission::{Grant, Run};
 use crate::rt::CancellationToken;
 
-/// How long a background child may hold the pipe after the shell's end.
-const AFTER: Duration = Duration::from_secs(1);
-/// Bytes kept of the beginning and of the end for the excerpt: enough for 2,000 characters each.
-const KEPT: usize = 8_000;
-/// Characters of an excerpt.
-pub const EXCERPT: usize = 4_000;
+/// How much output waits for the status.
+const HELD: usize = 512 * 1024;
+
+/// How much is read at once.
+const BUFFER: usize = 256 * 1024;
+
+/// How long what the shell left behind may hold the pipe.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Characters of the excerpt, beginning and end together.
+const EXCERPT: usize = 4_000;
 
 /// What a watch command came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
     /// `sha256:` and lower-case hex.
     pub hash: String,
-    /// The exit status; `128 + N` for signal N.
     pub exit: i32,
     pub bytes: u64,
+    /// Beginning and end, without control characters but tab and newline.
     pub excerpt: String,
-    /// Something between head and tail was left out of the excerpt.
     pub truncated: bool,
-    pub time: Duration,
+    pub duration: Duration,
 }
 
 /// Why there is no hash.
 #[derive(Debug, thiserror::Error)]
-pub enum WatchError {
-    #[error("the command could not be started: {0}")]
-    Spawn(#[source] std::io::Error),
-    #[error("the command ran longer than {} s and was ended", limit.as_secs())]
-    Timeout { limit: Duration, ended: usize },
-    #[error(
-        "a process that the command left in the background still held its output 1 s after its end"
-    )]
+pub enum MonitorError {
+    #[error("the command took longer than {} s", .0.as_secs())]
+    Timeout(Duration),
+    #[error("the command could not be started")]
+    Spawn(#[source] ExecError),
+    #[error("the command left something running behind it")]
     Background,
-    #[error("the output could not be kept until its status was known: {0}")]
-    Keep(#[source] std::io::Error),
-    #[error("the check was interrupted")]
+    #[error("the check was stopped")]
     Interrupted,
 }
 
-/// Runs a watch command.
-///
-/// # Errors
-/// As [`WatchError`] says; never a hash of half an output.
-pub async fn watch(
-    grant: Grant,
-    scratch: &Path,
-    own: &[PathBuf],
-    stop: &CancellationToken,
-) -> Result<Watched, WatchError> {
-    let judged = grant
+impl MonitorError {
+    /// As it is said over the link.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Timeout(_) => "timeout",
+            Self::Spawn(_) => "spawn",
+            Self::Background => "background",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// Runs a watch command and hashes what it says.
+pub async fn monitor(grant: Grant, stop: CancellationToken) -> Result<Watched, MonitorError> {
+    let run = grant
         .run()
-        .ok_or_else(|| WatchError::Spawn(std::io::Error::other("this grant starts nothing")))?;
-    let began = clock::instant();
-    let mut started = command::start(judged, scratch, own).map_err(WatchError::Spawn)?;
-    let family = Family {
-        leader: started.pid,
-        mark: started.mark.clone(),
-        boxed: judged.r#box.kind != BoxKind::Open,
-    };
-    let mut guard = Guard {
-        family: family.clone(),
-        done: false,
-    };
-    let mut read = Reading::new(scratch);
-    let deadline = began + judged.timeout;
-    let answer = tokio::select! {
-        biased;
-        () = stop.cancelled() => Err(WatchError::Interrupted),
-        () = clock::sleep_until(deadline) => Err(WatchError::Timeout { limit: judged.timeout, ended: 0 }),
-        status = read.all(&mut started) => status,
-    };
-    if matches!(
-        answer,
-        Err(WatchError::Timeout { .. } | WatchError::Interrupted)
-    ) {
-        family.term();
-        let _in_grace = clock::timeout(GRACE, started.child.wait()).await;
-    }
-    let killed = family.kill().await;
-    let _reaped = started.child.wait().await;
-    guard.done = true;
-    let exit = answer.map_err(|error| match error {
-        WatchError::Timeout { limit, .. } => WatchError::Timeout {
-            limit,
-            ended: killed,
+        .cloned()
+        .ok_or(MonitorError::Spawn(ExecError::NotACommand))?;
+    let first = once(&run, 0, &stop).await?;
+    match first {
+        Seen::Whole(watched) => Ok(watched),
+        Seen::OtherStatus(exit) => match once(&run, exit, &stop).await? {
+            Seen::Whole(watched) => Ok(watched),
+            // It ends differently each time: whatever is taken, it is one of its states.
+            Seen::OtherStatus(_) => Err(MonitorError::Interrupted),
         },
-        other => other,
-    })?;
-    read.finish(exit, began.elapsed())
+    }
 }
 
-/// The output so far.
-///
-/// In the hash the status comes first, and it is known last. So the hash for status 0, the usual
-/// one, is worked out as the bytes come; for any other the bytes are needed again: the first half
-/// megabyte is kept in memory, what follows in a file without a name.
-struct Reading<'a> {
-    good: ring::digest::Context,
+enum Seen {
+    Whole(Watched),
+    /// Long output was hashed for another status than this.
+    OtherStatus(i32),
+}
+
+async fn once(run: &Run, guess: i32, stop: &CancellationToken) -> Result<Seen, MonitorError> {
+    let began = clock::instant();
+    let fence = fence::prepare(run).await.map_err(MonitorError::Spawn)?;
+    let (mut process, pipe) =
+        Process::start(run, &fence, Leftover::Notice).map_err(MonitorError::Spawn)?;
+    let mut taking = Taking::new(guess);
+    let result = watch(run, &mut process, pipe, &mut taking, stop).await;
+    if result.is_err() && !matches!(result, Err(MonitorError::Background)) {
+        process.terminate();
+        let _ = clock::timeout(GRACE, process.shell_ended()).await;
+    }
+    process.kill();
+    process.ended().await;
+    let exit = result?;
+    Ok(taking.finish(exit, began.elapsed()))
+}
+
+async fn watch(
+    run: &Run,
+    process: &mut Process,
+    mut pipe: Output,
+    taking: &mut Taking,
+    stop: &CancellationToken,
+) -> Result<i32, MonitorError> {
+    let mut buffer = vec![0; BUFFER];
+    let deadline = clock::sleep(run.timeout);
+    tokio::pin!(deadline);
+    let mut open = true;
+    let mut exit: Option<(i32, clock::Instant)> = None;
+    while open || exit.is_none() {
+        let linger = async {
+            match exit {
+                Some((_, since)) => clock::sleep_until(since + LINGER).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = &mut deadline, if exit.is_none() => return Err(MonitorError::Timeout(run.timeout)),
+            () = stop.cancelled() => return Err(MonitorError::Interrupted),
+            read = pipe.read(&mut buffer), if open => match read {
+                Ok(0) | Err(_) => open = false,
+                Ok(count) => taking.take(buffer.get(..count).unwrap_or_default()),
+            },
+            () = linger => return Err(MonitorError::Background),
+            status = process.shell_ended(), if exit.is_none() => {
+                exit = Some((status, clock::instant()));
+            }
+        }
+    }
+    Ok(exit.map_or(255, |(exit, _)| exit))
+}
+
+/// What was read so far.
+struct Taking {
+    guess: i32,
+    held: Vec<u8>,
+    hash: Option<Hash>,
     bytes: u64,
-    first: Vec<u8>,
+    head: Vec<u8>,
     tail: Vec<u8>,
-    rest: Option<File>,
-    scratch: &'a Path,
 }
 
-/// Bytes kept in memory.
-const FIRST: usize = 512 * 1024;
-/// Bytes read at once.
-const CHUNK: usize = 256 * 1024;
-
-impl<'a> Reading<'a> {
-    fn new(scratch: &'a Path) -> Self {
-        let mut good = ring::digest::Context::new(&ring::digest::SHA256);
-        good.update(b"0\n");
+impl Taking {
+    fn new(guess: i32) -> Self {
         Self {
-            good,
+            guess,
+            held: Vec::new(),
+            hash: None,
             bytes: 0,
-            first: Vec::new(),
+            head: Vec::new(),
             tail: Vec::new(),
-            rest: None,
-            scratch,
         }
     }
 
-    /// Reads until the shell has ended and everything it wrote is here.
-    async fn all(&mut self, started: &mut Started) -> Result<i32, WatchError> {
-        let mut buffer = vec![0; CHUNK];
-        let mut open = true;
-        let status = loop {
-            tokio::select! {
-                read = started.output.read(&mut buffer), if open => match read {
-                    Ok(0) | Err(_) => open = false,
-                    Ok(n) => self.push(buffer.get(..n).unwrap_or_default())?,
-                },
-                status = started.child.wait() => break status.map_err(WatchError::Spawn)?,
+    fn take(&mut self, piece: &[u8]) {
+        self.bytes += piece.len() as u64;
+        // A character is at most four bytes.
+        let most = EXCERPT * 4;
+        let free = most.saturating_sub(self.head.len());
+        self.head
+            .extend_from_slice(piece.get(..free.min(piece.len())).unwrap_or_default());
+        if piece.len() >= most {
+            self.tail.clear();
+        }
+        let from = piece.len().saturating_sub(most);
+        self.tail
+            .extend_from_slice(piece.get(from..).unwrap_or_default());
+        let over = self.tail.len().saturating_sub(most);
+        self.tail.drain(..over);
+        match &mut self.hash {
+            Some(hash) => hash.update(piece),
+            None if self.held.len() + piece.len() <= HELD => self.held.extend_from_slice(piece),
+            None => {
+                let mut hash = begin(self.guess);
+                hash.update(&self.held);
+                hash.update(piece);
+                self.held = Vec::new();
+                self.hash = Some(hash);
+            }
+        }
+    }
+
+    fn finish(self, exit: i32, duration: Duration) -> Seen {
+        let hash = match self.hash {
+            Some(_) if exit != self.guess => return Seen::OtherStatus(exit),
+            Some(hash) => hash,
+            None => {
+                let mut hash = begin(exit);
+                hash.update(&self.held);
+                hash
             }
         };
-        let mut late = clock::instant() + AFTER;
-        while open {
-            match clock::timeout_at(late, started.output.read(&mut buffer)).await {
-                Err(_) => return Err(WatchError::Background),
-                Ok(Ok(0) | Err(_)) => open = false,
-                Ok(Ok(n)) => {
-                    self.push(buffer.get(..n).unwrap_or_default())?;
-                    // What the shell wrote before its end may still be in the pipe.
-                    late = clock::instant() + AFTER;
-                }
-            }
-        }
-        Ok(status
-            .code()
-            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
-    }
-
-    fn push(&mut self, chunk: &[u8]) -> Result<(), WatchError> {
-        self.bytes += chunk.len() as u64;
-        self.good.update(chunk);
-        let room = FIRST.saturating_sub(self.first.len()).min(chunk.len());
-        let (first, rest) = chunk.split_at(room);
-        self.first.extend_from_slice(first);
-        if rest.is_empty() {
-            return Ok(());
-        }
-        if self.rest.is_none() {
-            self.rest = Some(unnamed(self.scratch).map_err(WatchError::Keep)?);
-        }
-        if let Some(file) = &mut self.rest {
-            file.write_all(rest).map_err(WatchError::Keep)?;
-        }
-        self.tail.extend_from_slice(
-            rest.get(rest.len().saturating_sub(KEPT)..)
-                .unwrap_or_default(),
-        );
-        if self.tail.len() > 2 * KEPT {
-            self.tail.drain(..self.tail.len() - KEPT);
-        }
-        Ok(())
-    }
-
-    fn finish(mut self, exit: i32, time: Duration) -> Result<Watched, WatchError> {
-        let hash = if exit == 0 {
-            self.good.finish()
-        } else {
-            let mut hash = ring::digest::Context::new(&ring::digest::SHA256);
-            hash.update(format!("{exit}\n").as_bytes());
-            hash.update(&self.first);
-            if let Some(file) = &mut self.rest {
-                file.rewind().map_err(WatchError::Keep)?;
-                let mut buffer = vec![0; CHUNK];
-                loop {
-                    let n = file.read(&mut buffer).map_err(WatchError::Keep)?;
-                    if n == 0 {
-                        break;
-                    }
-                    hash.update(buffer.get(..n).unwrap_or_default());
-                }
-            }
-            hash.finish()
-        };
-        let whole = self.rest.is_none();
-        let (excerpt, truncated) = excerpt(&self.first, &self.tail, whole);
-        Ok(Watched {
-            hash: format!("sha256:{}", hex(hash.as_ref())),
+        let hash = crate::ids::hex(hash.finish().as_ref());
+        let (excerpt, truncated) = excerpt(&self.head, &self.tail, self.bytes);
+        Seen::Whole(Watched {
+            hash: format!("sha256:{hash}"),
             exit,
             bytes: self.bytes,
             excerpt,
             truncated,
-            time,
+            duration,
         })
     }
 }
 
-/// A file that is gone when it is closed.
-fn unnamed(folder: &Path) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    std::fs::create_dir_all(folder)?;
-    let path = folder.join(format!("watch-{}", crate::ids::random_hex(8)));
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
+fn begin(exit: i32) -> Hash {
+    let mut hash = Hash::new(&SHA256);
+    hash.update(exit.to_string().as_bytes());
+    hash.update(b"\n");
+    hash
 }
 
-/// Head and tail as valid text without control characters but tab and line feed, secrets masked.
-fn excerpt(first: &[u8], tail: &[u8], whole: bool) -> (String, bool) {
-    let half = EXCERPT / 2;
-    let clean = |bytes: &[u8]| -> String {
-        crate::text::secrets::masked(&String::from_utf8_lossy(bytes))
+/// Beginning and end of an output, readable.
+fn excerpt(head: &[u8], tail: &[u8], bytes: u64) -> (String, bool) {
+    let clean = |bytes: &[u8]| -> Vec<char> {
+        String::from_utf8_lossy(bytes)
             .chars()
             .filter(|c| !c.is_control() || matches!(c, '\t' | '\n'))
             .collect()
     };
-    if whole {
-        let text = clean(first);
-        let count = text.chars().count();
-        if count <= EXCERPT {
-            return (text, false);
-        }
-        let head: String = text.chars().take(half).collect();
-        let end: String = text.chars().skip(count - half).collect();
-        return (joined(&head, &end), true);
+    let whole = head.len() as u64 == bytes;
+    let head = clean(head);
+    if whole && head.len() <= EXCERPT {
+        return (head.into_iter().collect(), false);
     }
-    let head: String = clean(first.get(..KEPT).unwrap_or(first))
-        .chars()
-        .take(half)
+    let tail = clean(tail);
+    let half = EXCERPT / 2;
+    let first: String = head.iter().take(half).collect();
+    let last: String = tail
+        .get(tail.len().saturating_sub(half)..)
+        .unwrap_or_default()
+        .iter()
         .collect();
-    let end = clean(tail.get(tail.len().saturating_sub(KEPT)..).unwrap_or(tail));
-    let skip = end.chars().count().saturating_sub(half);
-    (
-        joined(&head, &end.chars().skip(skip).collect::<String>()),
-        true,
-    )
-}
-
-fn joined(head: &str, end: &str) -> String {
-    const MARK: &str = "\n[…]\n";
-    let room = EXCERPT - MARK.chars().count();
-    let head: String = head.chars().take(room / 2).collect();
-    let skip = end.chars().count().saturating_sub(room / 2);
-    format!("{head}{MARK}{}", end.chars().skip(skip).collect::<String>())
+    (format!("{first}\n[…]\n{last}"), true)
 }

@@ -32,7 +32,10 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
         .route("/sessions", get(auth::browsers).delete(auth::end_others))
         .route("/sessions/{id}", delete(auth::end_browser))
         .route("/devices", get(devices::index))
-        .route("/devices/{id}", patch(devices::rename).delete(devices::remove))
+        .route(
+            "/devices/{id}",
+            patch(devices::rename).delete(devices::remove),
+        )
         .route("/devices/{id}/directories", get(devices::directories))
         .route("/devices/{id}/retry", post(devices::retry))
         .route("/devices/{id}/scheduled", post(devices::scheduled))

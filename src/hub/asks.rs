@@ -33,8 +33,8 @@ const HERE: &str = ", on the page";
 /// A question longer than this is not one.
 const BODY: usize = 512 * 1024;
 
-/// A question came as a request.
-pub(super) async fn heard(shared: &Shared, link: &Link, params: &Value) -> Result<(), String> {
+/// A question came as a request. Answers its session.
+pub(super) async fn heard(shared: &Shared, link: &Link, params: &Value) -> Result<String, String> {
     let session = params
         .get("sessionId")
         .and_then(Value::as_str)
@@ -72,7 +72,11 @@ pub(super) async fn heard(shared: &Shared, link: &Link, params: &Value) -> Resul
         )
         .await
         .map_err(|e| e.to_string())?;
-    let number = |key: &str| meta.get(key).or_else(|| params.get(key)).and_then(Value::as_i64);
+    let number = |key: &str| {
+        meta.get(key)
+            .or_else(|| params.get(key))
+            .and_then(Value::as_i64)
+    };
     // Both times are the device's; what counts here is how far apart they are.
     let now = now_ms();
     let ago = match (number("now"), number("made")) {
@@ -101,7 +105,7 @@ pub(super) async fn heard(shared: &Shared, link: &Link, params: &Value) -> Resul
         tell(shared, &kept).await;
     }
     tell_chat(shared, &chat.id).await;
-    Ok(())
+    Ok(session.to_owned())
 }
 
 /// A question came as an item of a transcript.
@@ -139,7 +143,12 @@ pub(super) async fn stored(
         at: None,
         late: false,
     };
-    if let Some(kept) = shared.store.put_ask(ask).await?.filter(|a| a.state != "settled") {
+    if let Some(kept) = shared
+        .store
+        .put_ask(ask)
+        .await?
+        .filter(|a| a.state != "settled")
+    {
         tell(shared, &kept).await;
     }
     Ok(())
@@ -164,7 +173,7 @@ pub(super) async fn settled(shared: &Shared, data: &Value, time: i64) -> Result<
     let ending = Ending {
         how,
         scope: text("scope"),
-        by: text("by").map(|by| by.trim_end_matches(HERE).to_owned()),
+        by: text("by").map(|by| who(&by)),
         note: text("note"),
         at: if time > 0 { time } else { now_ms() },
     };
@@ -172,6 +181,11 @@ pub(super) async fn settled(shared: &Shared, data: &Value, time: i64) -> Result<
         tell(shared, &ask).await;
     }
     Ok(())
+}
+
+/// Who settled it: of someone on this page the name alone, whatever the device put behind it.
+fn who(by: &str) -> String {
+    by.split_once(HERE).map_or(by, |(name, _)| name).to_owned()
 }
 
 /// How far an answer on its way is.
@@ -188,7 +202,12 @@ pub(super) async fn moved(
 
 /// The device has the answer.
 pub(super) async fn taken(shared: &Shared, work: &Work, at: i64) -> Result<(), StoreError> {
-    let text = |key: &str| work.params.get(key).and_then(Value::as_str).map(str::to_owned);
+    let text = |key: &str| {
+        work.params
+            .get(key)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
     let how = match text("outcome").as_deref() {
         Some("allow") => "allowed",
         _ => "refused",
@@ -196,7 +215,7 @@ pub(super) async fn taken(shared: &Shared, work: &Work, at: i64) -> Result<(), S
     let ending = Ending {
         how: how.to_owned(),
         scope: text("scope"),
-        by: text("by").map(|by| by.trim_end_matches(HERE).to_owned()),
+        by: text("by").map(|by| who(&by)),
         note: text("note"),
         at,
     };
@@ -209,9 +228,12 @@ pub(super) async fn gone(shared: &Shared, work: &Work, data: &Value) -> Result<(
     let ending = Ending {
         how: text("how").unwrap_or_else(|| "gone".to_owned()),
         scope: None,
-        by: text("by").map(|by| by.trim_end_matches(HERE).to_owned()),
+        by: text("by").map(|by| who(&by)),
         note: None,
-        at: data.get("at").and_then(Value::as_i64).unwrap_or_else(now_ms),
+        at: data
+            .get("at")
+            .and_then(Value::as_i64)
+            .unwrap_or_else(now_ms),
     };
     finish(shared, work, ending, true).await
 }
@@ -222,7 +244,10 @@ async fn finish(
     ending: Ending,
     late: bool,
 ) -> Result<(), StoreError> {
-    let ended = shared.store.settle_ask(work.key.clone(), ending, late).await?;
+    let ended = shared
+        .store
+        .settle_ask(work.key.clone(), ending, late)
+        .await?;
     shared.store.set_work(work.id, "done", None).await?;
     if let Some(ask) = ended {
         tell(shared, &ask).await;
@@ -233,7 +258,10 @@ async fn finish(
 
 /// The device does not take this answer from here; the question stays open, and says why.
 pub(super) async fn not_taken(shared: &Shared, work: &Work, why: &str) -> Result<(), StoreError> {
-    let open = shared.store.reopen_ask(work.key.clone(), why.to_owned()).await?;
+    let open = shared
+        .store
+        .reopen_ask(work.key.clone(), why.to_owned())
+        .await?;
     if let Some(ask) = open {
         tell(shared, &ask).await;
     }
@@ -259,7 +287,11 @@ pub(super) async fn tell(shared: &Shared, ask: &Ask) {
     match view::ask(shared, ask).await {
         Ok(shown) => shared.events.emit(
             Audience::Account(device.account),
-            Event::json("ask", Some(format!("ask:{}", ask.ask)), json!({ "ask": shown })),
+            Event::json(
+                "ask",
+                Some(format!("ask:{}", ask.ask)),
+                json!({ "ask": shown }),
+            ),
         ),
         Err(error) => tracing::warn!(%error, "an ask could not be told"),
     }
@@ -288,7 +320,9 @@ pub(super) async fn index(
     for ask in shared.store.settled_asks(signed.account, 20).await? {
         settled.push(view::ask(&shared, &ask).await?);
     }
-    Ok(Json(json!({ "asks": asks, "settled": settled, "now": now_ms() })))
+    Ok(Json(
+        json!({ "asks": asks, "settled": settled, "now": now_ms() }),
+    ))
 }
 
 #[derive(Deserialize)]
@@ -297,6 +331,8 @@ pub(super) struct Answer {
     outcome: String,
     scope: Option<String>,
     note: Option<String>,
+    /// Of a question with choices: the ids that were chosen.
+    selected: Option<Vec<String>>,
 }
 
 /// An ask of the account.
@@ -340,6 +376,9 @@ pub(super) async fn answer(
             }
         }
     }
+    if let (Some(selected), Some(map)) = (&body.selected, said.as_object_mut()) {
+        map.insert("selected".to_owned(), selected.clone().into());
+    }
     let kept = shared
         .store
         .answer_ask(ask.ask.clone(), body.outcome, scope, body.note, said)
@@ -375,19 +414,21 @@ fn check(ask: &Ask, body: &Answer) -> ApiResult<()> {
     if let Some(scope) = body.scope.as_deref().filter(|_| body.outcome == "allow")
         && !counts(scope)
     {
-        return Err(ApiError::bad("This computer does not take that answer from here.")
-            .next("Allow once, or answer on the computer itself: lembas asks"));
+        return Err(
+            ApiError::bad("This computer does not take that answer from here.")
+                .next("Allow once, or answer on the computer itself: lembas asks"),
+        );
     }
-    let empty = ask
-        .body
-        .get("command")
-        .and_then(Value::as_str)
-        .is_none_or(|c| c.trim().is_empty());
+    let text = |key: &str| ask.body.get(key).and_then(Value::as_str);
+    let shown = text("command").or_else(|| text("text"));
+    let empty = shown.is_none_or(|c| c.trim().is_empty());
     if body.outcome == "allow" && empty {
         return Err(ApiError::bad("There is nothing readable to allow here."));
     }
     if body.note.as_ref().is_some_and(|n| n.chars().count() > NOTE) {
-        return Err(ApiError::bad(format!("At most {NOTE} characters go along.")));
+        return Err(ApiError::bad(format!(
+            "At most {NOTE} characters go along."
+        )));
     }
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
 use argon2::Argon2;
+use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequestParts, Path, State};
@@ -181,7 +181,10 @@ pub(super) async fn sign_in(
     let Json(body) = body?;
     let address = remote.words();
     too_often(&shared, What::SignIn, &address)?;
-    let account = shared.store.account_named(body.name.trim().to_owned()).await?;
+    let account = shared
+        .store
+        .account_named(body.name.trim().to_owned())
+        .await?;
     let stored = account.as_ref().and_then(|a| a.password.clone());
     let good = verify(body.password.clone(), stored).await;
     let Some(account) = account.filter(|_| good) else {
@@ -236,8 +239,15 @@ pub(super) async fn set_up(
             .next("lembas up    prints a new one; on a server: lembas hub link")
         })?;
     let hash = hash(body.password).await?;
-    if !shared.store.set_account(account.clone(), name, hash).await? {
-        return Err(ApiError::conflict("name_taken", "Somebody has that name here."));
+    if !shared
+        .store
+        .set_account(account.clone(), name, hash)
+        .await?
+    {
+        return Err(ApiError::conflict(
+            "name_taken",
+            "Somebody has that name here.",
+        ));
     }
     let cookie = start(&shared, account, &headers, &address).await?;
     Ok(with_cookie(Json(json!({ "ok": true })), cookie))
@@ -281,7 +291,10 @@ pub(super) async fn password(
     };
     let hash = hash(body.new).await?;
     if !shared.store.set_account(account.id, name, hash).await? {
-        return Err(ApiError::conflict("name_taken", "Somebody has that name here."));
+        return Err(ApiError::conflict(
+            "name_taken",
+            "Somebody has that name here.",
+        ));
     }
     end(&shared, &signed, None, "the password was changed").await?;
     Ok(Json(json!({ "ok": true })))

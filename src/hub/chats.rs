@@ -76,7 +76,15 @@ pub(super) async fn create(
         None => open(&shared, &signed, &device, &new).await?,
     };
     if !new.text.trim().is_empty() || !new.parts.is_empty() {
-        let title: String = new.text.trim().lines().next().unwrap_or("").chars().take(TITLE).collect();
+        let title: String = new
+            .text
+            .trim()
+            .lines()
+            .next()
+            .unwrap_or("")
+            .chars()
+            .take(TITLE)
+            .collect();
         if chat.title.is_none() && !title.is_empty() {
             let edit = ChatEdit {
                 title: Some(title),
@@ -84,7 +92,8 @@ pub(super) async fn create(
             };
             shared.store.edit_chat(chat.id.clone(), edit).await?;
         }
-        let first = json!({ "key": format!("{}-1", new.key), "text": new.text, "parts": new.parts });
+        let first =
+            json!({ "key": format!("{}-1", new.key), "text": new.text, "parts": new.parts });
         let first = serde_json::from_value(first).map_err(|e| ApiError::bad(e.to_string()))?;
         messages::put(&shared, &chat, first).await?;
     }
@@ -124,9 +133,16 @@ pub(super) async fn opened(
     wanted_mode: Option<&str>,
 ) -> ApiResult<Chat> {
     let peer = devices::peer(shared, device)?;
-    let answer = peer.request_within("session/new", params.clone(), OPEN).await;
+    let answer = peer
+        .request_within("session/new", params.clone(), OPEN)
+        .await;
     let answer = answer.map_err(|e| devices::refused(device, e))?;
-    let text = |path: &str| answer.pointer(path).and_then(Value::as_str).map(str::to_owned);
+    let text = |path: &str| {
+        answer
+            .pointer(path)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
     let session = text("/sessionId").ok_or_else(|| {
         ApiError::new(
             StatusCode::BAD_GATEWAY,
@@ -138,7 +154,9 @@ pub(super) async fn opened(
         .pointer("/modes/availableModes")
         .and_then(Value::as_array)
         .map(|list| {
-            let ids = list.iter().filter_map(|m| m.get("id").and_then(Value::as_str));
+            let ids = list
+                .iter()
+                .filter_map(|m| m.get("id").and_then(Value::as_str));
             ids.map(str::to_owned).collect::<Vec<_>>()
         });
     let mode = text("/_meta/lembas/mode").or_else(|| text("/modes/currentModeId"));
@@ -156,8 +174,12 @@ pub(super) async fn opened(
         cwd: params.get("cwd").and_then(Value::as_str).map(str::to_owned),
         mode,
         modes,
-        model: text("/_meta/lembas/model")
-            .or_else(|| params.pointer("/_meta/lembas/model").and_then(Value::as_str).map(str::to_owned)),
+        model: text("/_meta/lembas/model").or_else(|| {
+            params
+                .pointer("/_meta/lembas/model")
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        }),
         level: text("/_meta/lembas/level"),
         origin: params
             .pointer("/_meta/lembas/scheduled")
@@ -302,18 +324,28 @@ pub(super) async fn edit(
         .cloned()
         .unwrap_or_default();
     let mut wish = Map::new();
-    for (key, value) in [("mode", body.mode), ("model", body.model), ("level", body.level)] {
+    for (key, value) in [
+        ("mode", body.mode),
+        ("model", body.model),
+        ("level", body.level),
+    ] {
         if let Some(value) = value {
             wish.insert(key.to_owned(), value.into());
         }
     }
     if !wish.is_empty() && chat.closed.is_some() {
-        return Err(ApiError::conflict("closed", "Nothing can be changed in this chat any more."));
+        return Err(ApiError::conflict(
+            "closed",
+            "Nothing can be changed in this chat any more.",
+        ));
     }
     wanted.extend(wish.clone());
-    let title = body
-        .title
-        .map(|t| t.chars().filter(|c| !c.is_control()).take(200).collect::<String>());
+    let title = body.title.map(|t| {
+        t.chars()
+            .filter(|c| !c.is_control())
+            .take(200)
+            .collect::<String>()
+    });
     shared
         .store
         .edit_chat(
@@ -331,7 +363,13 @@ pub(super) async fn edit(
         let (device, id) = (chat.device.clone(), chat.id.clone());
         shared
             .store
-            .add_work(device.clone(), Some(id), "set", random_hex(16), Value::Object(wish))
+            .add_work(
+                device.clone(),
+                Some(id),
+                "set",
+                random_hex(16),
+                Value::Object(wish),
+            )
             .await?;
         shared.links.wake(&device);
     }
@@ -348,7 +386,9 @@ pub(super) async fn remove(
 ) -> ApiResult<Json<Value>> {
     let chat = own(&shared, &signed, id).await?;
     if chat.running && chat.closed.is_none() && shared.links.get(&chat.device).is_some() {
-        return Err(ApiError::conflict("running", "A turn runs in this chat.").next("Stop it first."));
+        return Err(
+            ApiError::conflict("running", "A turn runs in this chat.").next("Stop it first.")
+        );
     }
     if chat.closed.is_none() {
         let params = json!({ "session": chat.session });

@@ -58,7 +58,7 @@ pub(super) fn refused(device: &Device, error: CallError) -> ApiError {
                 .with("reason", reason.clone())
                 .with("number", error.code);
             match (reason.as_str(), path) {
-                ("roots", Some(path)) => answer
+                ("outside" | "roots", Some(path)) => answer
                     .next(format!("lembas roots add {path}"))
                     .with("path", path),
                 (_, Some(path)) => answer.with("path", path),
@@ -94,7 +94,11 @@ pub(super) async fn tell(shared: &Shared, id: &str) {
     match told.await {
         Ok(Some((device, shown))) => shared.events.emit(
             Audience::Account(device.account),
-            Event::json("device", Some(format!("device:{id}")), json!({ "device": shown })),
+            Event::json(
+                "device",
+                Some(format!("device:{id}")),
+                json!({ "device": shown }),
+            ),
         ),
         Ok(None) => {}
         Err(error) => tracing::warn!(%error, "a computer could not be told"),
@@ -131,14 +135,22 @@ pub(super) async fn rename(
 ) -> ApiResult<Json<Value>> {
     let Json(body) = body?;
     let device = own(&shared, &signed, &id).await?;
-    let name: String = body.name.trim().chars().filter(|c| !c.is_control()).take(64).collect();
+    let name: String = body
+        .name
+        .trim()
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(64)
+        .collect();
     if name.is_empty() {
         return Err(ApiError::bad("A name has 1 to 64 characters."));
     }
     shared.store.rename_device(device.id.clone(), name).await?;
     tell(&shared, &device.id).await;
     let device = own(&shared, &signed, &id).await?;
-    Ok(Json(json!({ "device": view::device(&shared, &device).await? })))
+    Ok(Json(
+        json!({ "device": view::device(&shared, &device).await? }),
+    ))
 }
 
 /// `DELETE /devices/{id}`: takes access back; of one that has none any more it forgets all.
@@ -180,7 +192,9 @@ pub(super) async fn directories(
         Some(path) => json!({ "path": path }),
         None => json!({}),
     };
-    let answer = peer.request_within("_lembas/directories", params, SMALL).await;
+    let answer = peer
+        .request_within("_lembas/directories", params, SMALL)
+        .await;
     Ok(Json(answer.map_err(|e| refused(&device, e))?))
 }
 
@@ -194,13 +208,19 @@ pub(super) async fn retry(
     let device = own(&shared, &signed, &id).await?;
     let name = &device.name;
     let Ok(peer) = peer(&shared, &device) else {
-        let text = format!("{name} is still away. It dials by itself as soon as it can; on it: lembas link retry");
-        return Ok(Json(json!({ "state": "away", "since": device.since, "text": text })));
+        let text = format!(
+            "{name} is still away. It dials by itself as soon as it can; on it: lembas link retry"
+        );
+        return Ok(Json(
+            json!({ "state": "away", "since": device.since, "text": text }),
+        ));
     };
     if peer.probe(Duration::from_secs(5)).await {
-        return Ok(Json(json!({ "state": "online", "text": format!("{name} answers.") })));
+        return Ok(Json(
+            json!({ "state": "online", "text": format!("{name} answers.") }),
+        ));
     }
-    peer.close(crate::link::ws::code::RESTART, "no answer");
+    peer.close(crate::link::ws::code::RESTART, "restart");
     let text = format!("{name} did not answer: its link was closed so that it dials anew.");
     Ok(Json(json!({ "state": "dialling", "text": text })))
 }
@@ -217,10 +237,13 @@ pub(super) async fn monitor(
     able(&shared, &device, "scheduled")?;
     let peer = peer(&shared, &device)?;
     if let Some(map) = params.as_object_mut() {
-        map.entry("schedule").or_insert_with(|| format!("page-{}", signed.account).into());
+        map.entry("schedule")
+            .or_insert_with(|| format!("page-{}", signed.account).into());
         map.entry("run").or_insert_with(|| random_hex(8).into());
     }
-    let answer = peer.request_within("_lembas/monitor", params, MONITOR).await;
+    let answer = peer
+        .request_within("_lembas/monitor", params, MONITOR)
+        .await;
     Ok(Json(answer.map_err(|e| refused(&device, e))?))
 }
 
@@ -258,11 +281,15 @@ pub(super) async fn scheduled(
     let device = own(&shared, &signed, &id).await?;
     able(&shared, &device, "scheduled")?;
     let key = format!("run:{}", body.key);
-    let known = shared.store.chat_keyed(device.id.clone(), key.clone()).await?;
+    let known = shared
+        .store
+        .chat_keyed(device.id.clone(), key.clone())
+        .await?;
     let chat = match known {
         Some(chat) => chat,
         None => {
-            let mut run = json!({ "schedule": format!("page-{}", signed.account), "run": body.key });
+            let mut run =
+                json!({ "schedule": format!("page-{}", signed.account), "run": body.key });
             if let Some(map) = run.as_object_mut() {
                 if let Some(mode) = &body.mode {
                     map.insert("mode".to_owned(), mode.clone().into());
@@ -280,5 +307,7 @@ pub(super) async fn scheduled(
     let first = serde_json::from_value(first).map_err(|e| ApiError::bad(e.to_string()))?;
     messages::put(&shared, &chat, first).await?;
     let chat = chats::own(&shared, &signed, chat.id).await?;
-    Ok(Json(json!({ "chat": view::chat(&shared, &chat).await?, "run": body.key })))
+    Ok(Json(
+        json!({ "chat": view::chat(&shared, &chat).await?, "run": body.key }),
+    ))
 }

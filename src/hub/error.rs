@@ -92,7 +92,11 @@ impl From<axum::extract::rejection::JsonRejection> for ApiError {
     fn from(error: axum::extract::rejection::JsonRejection) -> Self {
         let status = error.status();
         if status == StatusCode::PAYLOAD_TOO_LARGE {
-            return Self::new(status, "too_large", "This is more than can be sent at once.");
+            return Self::new(
+                status,
+                "too_large",
+                "This is more than can be sent at once.",
+            );
         }
         Self::new(status, "bad_request", "The request cannot be read.").why(error.body_text())
     }

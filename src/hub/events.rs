@@ -21,7 +21,10 @@ const MAX_BYTES: usize = 32 * 1024 * 1024;
 pub(crate) enum Audience {
     Account(String),
     /// One signed-in browser: that it is signed out.
-    Browser { account: String, browser: String },
+    Browser {
+        account: String,
+        browser: String,
+    },
 }
 
 impl Audience {
@@ -217,8 +220,7 @@ fn over(old: Event, new: Event) -> Event {
                 at,
             },
         ) if keep > keep_old => {
-            let mut joined: Vec<Arc<str>> =
-                html_old.into_iter().take(keep - keep_old).collect();
+            let mut joined: Vec<Arc<str>> = html_old.into_iter().take(keep - keep_old).collect();
             joined.extend(html);
             Event {
                 kind: new.kind,
@@ -281,7 +283,9 @@ mod tests {
         assert_eq!(read(&events, 103), vec![]);
         assert_eq!(events.after(99, "a", "b"), Read::Lost, "before this start");
         assert_eq!(events.after(104, "a", "b"), Read::Lost, "ahead of us");
-        assert!(matches!(events.after(100, "other", "b"), Read::Some { events, .. } if events.is_empty()));
+        assert!(
+            matches!(events.after(100, "other", "b"), Read::Some { events, .. } if events.is_empty())
+        );
     }
 
     #[test]
@@ -322,7 +326,12 @@ mod tests {
             md(3, &["t"]),
         ];
         for cut in 0..stream.len() {
-            let single: Vec<_> = stream.iter().cloned().enumerate().map(|(n, e)| (n as u64, e)).collect();
+            let single: Vec<_> = stream
+                .iter()
+                .cloned()
+                .enumerate()
+                .map(|(n, e)| (n as u64, e))
+                .collect();
             let (first, rest) = single.split_at(cut);
             let page = play(vec![], first);
             let joined = join(rest.to_vec());

@@ -214,7 +214,8 @@ fn host_is_ours(shared: &Shared, host: &str) -> bool {
 /// `host:port` of an address.
 pub(super) fn own_authority(url: &str) -> Option<&str> {
     url.split_once("://").map(|(_, rest)| {
-        rest.split_once('/').map_or(rest, |(authority, _)| authority)
+        rest.split_once('/')
+            .map_or(rest, |(authority, _)| authority)
     })
 }
 

@@ -38,7 +38,11 @@ pub(super) async fn tell_queue(shared: &Shared, id: &str) {
     match told.await {
         Ok(Some((account, queue))) => shared.events.emit(
             Audience::Account(account),
-            Event::json("queue", Some(format!("queue:{id}")), json!({ "chat": id, "queue": queue })),
+            Event::json(
+                "queue",
+                Some(format!("queue:{id}")),
+                json!({ "chat": id, "queue": queue }),
+            ),
         ),
         Ok(None) => {}
         Err(error) => tracing::warn!(%error, "a queue could not be told"),
@@ -78,8 +82,10 @@ pub(super) struct New {
 /// Takes a message in. The same key again adds nothing and says how far it is.
 pub(super) async fn put(shared: &Shared, chat: &Chat, new: New) -> ApiResult<&'static str> {
     if let Some(why) = &chat.closed {
-        return Err(ApiError::conflict("closed", "Nothing can be written in this chat any more.")
-            .why(why.clone()));
+        return Err(
+            ApiError::conflict("closed", "Nothing can be written in this chat any more.")
+                .why(why.clone()),
+        );
     }
     good_key(&new.key)?;
     if new.text.trim().is_empty() && new.parts.is_empty() {
@@ -103,7 +109,11 @@ pub(super) async fn put(shared: &Shared, chat: &Chat, new: New) -> ApiResult<&'s
         made: now_ms(),
     };
     let (device, id) = (chat.device.clone(), chat.id.clone());
-    match shared.store.enqueue(device.clone(), id.clone(), message).await? {
+    match shared
+        .store
+        .enqueue(device.clone(), id.clone(), message)
+        .await?
+    {
         Enqueued::Full => {
             return Err(ApiError::conflict(
                 "queue_full",
@@ -118,13 +128,23 @@ pub(super) async fn put(shared: &Shared, chat: &Chat, new: New) -> ApiResult<&'s
         None => false,
         Some(link) if next && chat.running && link.can("steer") => {
             let key = new.key.clone();
-            shared.store.steer_now(device.clone(), id.clone(), key).await?
+            shared
+                .store
+                .steer_now(device.clone(), id.clone(), key)
+                .await?
         }
         Some(_) => shared.store.send_next(device.clone(), id.clone()).await?,
     };
     shared.links.wake(&device);
     tell_queue(shared, &id).await;
-    if sent && shared.store.queue(id).await?.iter().all(|q| q.key != new.key) {
+    if sent
+        && shared
+            .store
+            .queue(id)
+            .await?
+            .iter()
+            .all(|q| q.key != new.key)
+    {
         return Ok("sent");
     }
     Ok("queued")
@@ -197,7 +217,11 @@ pub(super) async fn edit(
     body: Result<Json<Edit>, JsonRejection>,
 ) -> ApiResult<Json<Value>> {
     let Json(body) = body?;
-    if body.text.as_ref().is_some_and(|t| t.trim().is_empty() || t.len() > TEXT) {
+    if body
+        .text
+        .as_ref()
+        .is_some_and(|t| t.trim().is_empty() || t.len() > TEXT)
+    {
         return Err(ApiError::bad("The message is empty or too long."));
     }
     let chat = own(&shared, &signed, id).await?;
@@ -227,7 +251,10 @@ pub(super) async fn remove(
     Path((id, key)): Path<(String, String)>,
 ) -> ApiResult<Json<Value>> {
     let chat = own(&shared, &signed, id).await?;
-    let gone = shared.store.drop_queued(chat.id.clone(), key.clone()).await?
+    let gone = shared
+        .store
+        .drop_queued(chat.id.clone(), key.clone())
+        .await?
         || shared.store.drop_work(chat.id.clone(), key).await?;
     waiting(gone)?;
     after_turn(&shared, &chat.id).await?;
@@ -268,7 +295,11 @@ pub(super) async fn send(
     Path((id, key)): Path<(String, String)>,
 ) -> ApiResult<Json<Value>> {
     let chat = own(&shared, &signed, id).await?;
-    if shared.store.retry_work(chat.id.clone(), key.clone()).await? {
+    if shared
+        .store
+        .retry_work(chat.id.clone(), key.clone())
+        .await?
+    {
         shared.links.wake(&chat.device);
         tell_queue(&shared, &chat.id).await;
         return answer(&shared, &chat, Some("sent")).await;
@@ -286,7 +317,11 @@ pub(super) async fn send(
     after_turn(&shared, &chat.id).await?;
     tell_queue(&shared, &chat.id).await;
     let queue = shared.store.queue(chat.id.clone()).await?;
-    let state = if queue.iter().any(|q| q.key == key) { "queued" } else { "sent" };
+    let state = if queue.iter().any(|q| q.key == key) {
+        "queued"
+    } else {
+        "sent"
+    };
     answer(&shared, &chat, Some(state)).await
 }
 

@@ -162,7 +162,10 @@ impl ModelHttp {
     /// The client for an address.
     pub(super) fn to(&self, url: &str) -> &Client {
         let host = reqwest::Url::parse(url).ok();
-        let host = host.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
+        let host = host
+            .as_ref()
+            .and_then(reqwest::Url::host_str)
+            .unwrap_or_default();
         let bare = host.trim_matches(['[', ']']);
         let near = bare == "localhost"
             || bare
@@ -221,7 +224,9 @@ async fn attempt(
                 host: host.to_owned(),
             });
         }
-        400 | 404 | 422 if !has.iter().any(|n| n == &new.model) && (!has.is_empty() || says_model(&answer)) => {
+        400 | 404 | 422
+            if !has.iter().any(|n| n == &new.model) && (!has.is_empty() || says_model(&answer)) =>
+        {
             return Err(TestError::Name {
                 host: host.to_owned(),
                 model: new.model.clone(),
@@ -231,7 +236,9 @@ async fn attempt(
         code => {
             return Err(TestError::NotAServer {
                 host: host.to_owned(),
-                why: format!("it said {code} {}", short(&answer)).trim().to_owned(),
+                why: format!("it said {code} {}", short(&answer))
+                    .trim()
+                    .to_owned(),
             });
         }
     }
@@ -250,14 +257,25 @@ async fn attempt(
     let (vision, context) = facts(http, new, url).await;
     let context = new.context.or(context);
     let mut words = vec![format!("answers in {:.1} s", ms as f64 / 1000.0)];
-    words.push(if tools { "calls tools" } else { "called no tool when asked to" }.to_owned());
+    words.push(
+        if tools {
+            "calls tools"
+        } else {
+            "called no tool when asked to"
+        }
+        .to_owned(),
+    );
     match vision {
         Some(true) => words.push("sees images".to_owned()),
         Some(false) => words.push("sees no images".to_owned()),
         None => {}
     }
     Ok(Tested {
-        id: new.name.clone().filter(|n| !n.trim().is_empty()).unwrap_or_else(|| new.model.clone()),
+        id: new
+            .name
+            .clone()
+            .filter(|n| !n.trim().is_empty())
+            .unwrap_or_else(|| new.model.clone()),
         ms,
         tools,
         vision,
@@ -310,7 +328,9 @@ pub(super) fn cause(error: &reqwest::Error) -> String {
 }
 
 fn says_model(answer: &[u8]) -> bool {
-    String::from_utf8_lossy(answer).to_lowercase().contains("model")
+    String::from_utf8_lossy(answer)
+        .to_lowercase()
+        .contains("model")
 }
 
 fn short(answer: &[u8]) -> String {
@@ -410,11 +430,31 @@ pub(super) async fn list(shared: &Shared, account: &str) -> Result<Vec<Value>, S
     Ok(list)
 }
 
+/// Removes a model of an account. False when there is none of that id.
+pub(super) async fn take_away(
+    shared: &Shared,
+    account: &str,
+    id: &str,
+) -> Result<bool, StoreError> {
+    let gone = shared
+        .store
+        .delete_model(account.to_owned(), id.to_owned())
+        .await?;
+    if gone {
+        tell(shared, account).await;
+    }
+    Ok(gone)
+}
+
 async fn tell(shared: &Shared, account: &str) {
     if let Ok(models) = list(shared, account).await {
         shared.events.emit(
             Audience::Account(account.to_owned()),
-            Event::json("models", Some("models".to_owned()), json!({ "models": models })),
+            Event::json(
+                "models",
+                Some("models".to_owned()),
+                json!({ "models": models }),
+            ),
         );
     }
 }
@@ -423,9 +463,14 @@ impl From<TestError> for ApiError {
     fn from(error: TestError) -> Self {
         let mut text = error.to_string();
         if let Some(first) = text.get(..1) {
-            text = format!("{}{}.", first.to_uppercase(), text.get(1..).unwrap_or_default());
+            text = format!(
+                "{}{}.",
+                first.to_uppercase(),
+                text.get(1..).unwrap_or_default()
+            );
         }
-        let answer = Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.code(), text).next(error.step());
+        let answer =
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.code(), text).next(error.step());
         match error {
             TestError::Name { has, .. } => answer.with("has", has),
             _ => answer,
@@ -474,10 +519,9 @@ pub(super) async fn remove(
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
 ) -> ApiResult<Json<Value>> {
-    if !shared.store.delete_model(signed.account.clone(), id).await? {
+    if !take_away(&shared, &signed.account, &id).await? {
         return Err(ApiError::missing("model"));
     }
-    tell(&shared, &signed.account).await;
     Ok(Json(json!({ "ok": true })))
 }
 
@@ -495,7 +539,10 @@ pub(super) async fn set_default(
     if !known {
         return Err(ApiError::missing("model"));
     }
-    shared.store.default_model(signed.account.clone(), id).await?;
+    shared
+        .store
+        .default_model(signed.account.clone(), id)
+        .await?;
     tell(&shared, &signed.account).await;
     Ok(Json(json!({ "ok": true })))
 }

@@ -104,13 +104,17 @@ async fn authorize(
         );
     }
     let id = field(&form, &["device_id", "device"]);
-    let good = (8..=64).contains(&id.len())
-        && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let good =
+        (8..=64).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     let name = field(&form, &["device_name", "name"]);
     let device = NewDevice {
         id: if good { id } else { random_hex(16) },
         account: String::new(),
-        name: if name.is_empty() { "a computer".to_owned() } else { name },
+        name: if name.is_empty() {
+            "a computer".to_owned()
+        } else {
+            name
+        },
         os: field(&form, &["device_os", "os"]),
         arch: field(&form, &["device_arch", "arch"]),
         version: field(&form, &["device_version", "version"]),
@@ -171,7 +175,7 @@ async fn token(State(shared): State<Arc<Shared>>, Form(form): Form<Fields>) -> R
     };
     let token = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random_bytes(32));
     let account = match shared.store.account(device.account.clone()).await {
-        Ok(account) => account.map(|a| a.name).unwrap_or_default(),
+        Ok(account) => account.map(|a| json!({ "id": a.id, "name": a.name })),
         Err(error) => return super::error::ApiError::from(error).into_response(),
     };
     let id = device.id.clone();
@@ -191,7 +195,6 @@ async fn token(State(shared): State<Arc<Shared>>, Form(form): Form<Fields>) -> R
         "access_token": token,
         "token_type": "Bearer",
         "scope": scopes.join(" "),
-        "device": id,
         "device_id": id,
         "account": account,
         "instance": shared.facts.instance,

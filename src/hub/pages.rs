@@ -19,7 +19,10 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
     let mut router = Router::new()
         .route("/in/{token}", get(auth::one_time))
         .route("/assets/{*path}", get(asset))
-        .route("/favicon.ico", get(|| async { Redirect::to("/assets/icon.svg") }));
+        .route(
+            "/favicon.ico",
+            get(|| async { Redirect::to("/assets/icon.svg") }),
+        );
     for place in [
         "/",
         "/c/{chat}",

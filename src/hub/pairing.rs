@@ -247,7 +247,13 @@ pub(super) async fn lookup(
     body: Result<Json<Code>, JsonRejection>,
 ) -> ApiResult<Json<Value>> {
     let Json(body) = body?;
-    let shown = tried(&shared, &signed, *remote, |code| shared.grants.look(code), &body.code)?;
+    let shown = tried(
+        &shared,
+        &signed,
+        *remote,
+        |code| shared.grants.look(code),
+        &body.code,
+    )?;
     let d = &shown.device;
     Ok(Json(json!({
         "device": { "id": d.id, "name": d.name, "os": d.os, "arch": d.arch,
@@ -345,7 +351,9 @@ mod tests {
         assert!(grants.look(&code).is_some());
         assert!(grants.approve(&plain_code(&code.to_lowercase()), "ana"));
         assert!(!grants.approve(&code, "someone else"));
-        assert!(matches!(grants.poll(&secret), Poll::Approved { device, .. } if device.account == "ana"));
+        assert!(
+            matches!(grants.poll(&secret), Poll::Approved { device, .. } if device.account == "ana")
+        );
         assert_eq!(grants.poll(&secret), Poll::Expired, "used up");
     }
 

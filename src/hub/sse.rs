@@ -91,7 +91,9 @@ impl Stream {
                             "resumed": resumed, "missed": count });
         // A first hello carries the number to go on from, should nothing else come.
         let at = if resumed { after.unwrap_or(head) } else { head };
-        stream.ready.push_back(format!("id: {at}\ndata: {hello}\n\n"));
+        stream
+            .ready
+            .push_back(format!("id: {at}\ndata: {hello}\n\n"));
         if let Some((_, Read::Some { events, at })) = missed {
             stream.take(events, at);
         }

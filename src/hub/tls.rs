@@ -20,8 +20,8 @@ pub(super) fn load(files: &TlsFiles) -> Result<TlsAcceptor, HubError> {
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&files.cert)
         .and_then(Iterator::collect)
         .map_err(|e| fail(&files.cert, e.to_string()))?;
-    let key = PrivateKeyDer::from_pem_file(&files.key)
-        .map_err(|e| fail(&files.key, e.to_string()))?;
+    let key =
+        PrivateKeyDer::from_pem_file(&files.key).map_err(|e| fail(&files.key, e.to_string()))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

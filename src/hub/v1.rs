@@ -76,8 +76,8 @@ async fn models(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> ApiRes
         .map(|m| {
             json!({
                 "id": m["id"], "object": "model", "created": 0, "owned_by": "lembas",
-                "context_window": m["context"],
-                "lembas": { "name": m["name"], "practice": m["practice"], "default": m["default"],
+                "lembas": { "name": m["name"], "context": m["context"],
+                            "practice": m["practice"], "default": m["default"],
                             "vision": m["vision"], "tools": m["tools"], "efforts": m["efforts"] },
             })
         })
@@ -114,7 +114,7 @@ async fn complete(
     let Some(model) = shared.store.model(account.clone(), id.clone()).await? else {
         return Err(ApiError::new(
             StatusCode::NOT_FOUND,
-            "model_unknown",
+            "model_not_found",
             format!("This instance has no model called {id}."),
         )
         .next("The models it has are under Settings, or: lembas models"));

@@ -58,7 +58,11 @@ pub(crate) fn limits(said: &Value, home: Option<&str>) -> Value {
         [one] => format!("works in {one}"),
         [rest @ .., last] => format!("works in {} and {last}", rest.join(", ")),
     };
-    let mode = if text("max_mode").is_empty() { "manual" } else { text("max_mode") };
+    let mode = if text("max_mode").is_empty() {
+        "manual"
+    } else {
+        text("max_mode")
+    };
     let remote = yes("remote", true);
     let paused = yes("paused", false);
     let scheduled = yes("scheduled", false);
@@ -118,7 +122,10 @@ pub(crate) async fn chat(shared: &Shared, c: &Chat) -> Result<Value, StoreError>
     let levels = if c.model == practice::ID {
         Vec::new()
     } else {
-        let model = shared.store.model(c.account.clone(), c.model.clone()).await?;
+        let model = shared
+            .store
+            .model(c.account.clone(), c.model.clone())
+            .await?;
         model.map(|m| m.efforts).unwrap_or_default()
     };
     let name = device.as_ref().map_or("", |d| d.name.as_str());
@@ -196,7 +203,19 @@ pub(crate) async fn ask(shared: &Shared, a: &Ask) -> Result<Value, StoreError> {
         "state": a.state, "late": a.late, "words": words(a, name),
     });
     if let Some(map) = value.as_object_mut() {
-        for key in ["covers", "widest", "scheduled", "job", "subagent"] {
+        let more = [
+            "covers",
+            "widest",
+            "scheduled",
+            "job",
+            "subagent",
+            "header",
+            "text",
+            "options",
+            "multiple",
+            "custom",
+        ];
+        for key in more {
             put(map, key, a.body.get(key).filter(|v| !v.is_null()).cloned());
         }
         if let Some(diff) = text("diff") {
@@ -216,10 +235,7 @@ fn words(a: &Ask, device: &str) -> String {
     let by = a.by.as_deref().unwrap_or("somebody");
     let how = a.outcome.as_deref().unwrap_or_default();
     match (a.state.as_str(), how) {
-        ("open", _) => a
-            .note
-            .clone()
-            .unwrap_or_default(),
+        ("open", _) => a.note.clone().unwrap_or_default(),
         ("sending", _) => "Not delivered yet. The command has not run.".to_owned(),
         ("sent", _) => format!("Sent. Waiting for {device}."),
         (_, how) if a.late => format!("Too late: it ended as {how}."),
@@ -237,9 +253,18 @@ mod tests {
     #[test]
     fn limits_are_said_in_words() {
         let said = json!({ "remote": true, "roots": ["/home/ana/projects", "/srv/notes"], "max_mode": "edit", "scheduled": false, "box": "full" });
-        assert_eq!(limits(&said, Some("/home/ana"))["words"], "works in ~/projects and /srv/notes · up to Edit · scheduled work off");
-        assert_eq!(limits(&json!({}), None)["words"], "works in no folder yet · up to Manual · scheduled work off");
-        assert_eq!(limits(&json!({ "remote": false }), None)["words"], "takes no work from here");
+        assert_eq!(
+            limits(&said, Some("/home/ana"))["words"],
+            "works in ~/projects and /srv/notes · up to Edit · scheduled work off"
+        );
+        assert_eq!(
+            limits(&json!({}), None)["words"],
+            "works in no folder yet · up to Manual · scheduled work off"
+        );
+        assert_eq!(
+            limits(&json!({ "remote": false }), None)["words"],
+            "takes no work from here"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! One dial or one socket at a time: there is one owner of reconnecting, and what fails while a
 //! dial is under way does not start another.
 
+mod tell;
 mod words;
 
 use std::time::Duration;
@@ -12,9 +13,6 @@ use super::state::{LinkState, Phase};
 use super::ws::code;
 use crate::clock::Instant;
 
-/// Full jitter in [0, min(MOST, STEP · 2ⁿ)].
-const STEP: Duration = Duration::from_millis(500);
-const MOST: Duration = Duration::from_secs(30);
 /// A link that lived this long ends the count of failures.
 const LIVED: Duration = Duration::from_secs(30);
 /// How often a device that is linked no more looks again, and one of another protocol.
@@ -22,8 +20,6 @@ const LOOK_REVOKED: Duration = Duration::from_secs(15 * 60);
 const LOOK_VERSION: Duration = Duration::from_secs(60 * 60);
 /// How long the other side has to answer after a wake or a change of the network.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(3);
-/// A new reason of the same state is logged at most this often.
-const QUIET: Duration = Duration::from_secs(5 * 60);
 
 /// The moment of a step: time on both clocks, and a number in [0, 1) drawn for it.
 #[derive(Clone, Copy, Debug)]
@@ -354,96 +350,6 @@ impl Machine {
         };
         let reason = self.state.reason.clone();
         self.tell(phase, reason, None, now, out);
-    }
-
-    fn fail(&mut self, text: String, now: Now, out: &mut Vec<Action>) {
-        let factor = 2_u32.saturating_pow(self.failures.min(16));
-        let most = STEP.saturating_mul(factor).min(MOST);
-        self.failures = self.failures.saturating_add(1);
-        let wait = most.mul_f64(now.draw.clamp(0.0, 1.0));
-        self.wait(wait, false, Phase::Offline, text, now, out);
-    }
-
-    /// A wait that the other side asked for, with a little jitter behind it so that not all come
-    /// at once.
-    fn obey(&mut self, wait: Duration, text: String, now: Now, out: &mut Vec<Action>) {
-        let wait = wait.min(Duration::from_secs(60 * 60));
-        let spread = (wait / 10).clamp(Duration::from_secs(1), MOST);
-        let wait = wait + spread.mul_f64(now.draw.clamp(0.0, 1.0));
-        self.wait(wait, true, Phase::Offline, text, now, out);
-    }
-
-    fn look_later(
-        &mut self,
-        phase: Phase,
-        text: String,
-        every: Duration,
-        now: Now,
-        out: &mut Vec<Action>,
-    ) {
-        self.wait(every, true, phase, text, now, out);
-    }
-
-    fn wait(
-        &mut self,
-        wait: Duration,
-        hold: bool,
-        phase: Phase,
-        text: String,
-        now: Now,
-        out: &mut Vec<Action>,
-    ) {
-        let until = now.at + wait;
-        self.at = At::Waiting { until, hold };
-        let millis = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
-        let next = now.wall.saturating_add(millis);
-        self.tell(phase, text, Some(next), now, out);
-    }
-
-    fn tell(
-        &mut self,
-        phase: Phase,
-        reason: String,
-        next_try: Option<i64>,
-        now: Now,
-        out: &mut Vec<Action>,
-    ) {
-        let off = |phase| matches!(phase, Phase::Dialling | Phase::Offline);
-        let before = self.state.phase;
-        if before != phase && !(off(before) && off(phase)) || self.state.since == 0 {
-            self.state.since = now.wall;
-        }
-        self.state.phase = phase;
-        self.state.reason = reason;
-        self.state.next_try = next_try;
-        out.push(Action::Tell(self.state.clone()));
-        self.log(now, out);
-    }
-
-    /// One line a state, not one a try.
-    fn log(&mut self, now: Now, out: &mut Vec<Action>) {
-        let phase = self.state.phase;
-        if phase == Phase::Dialling {
-            return;
-        }
-        let reason = &self.state.reason;
-        let say = match &self.logged {
-            Some((logged, why, at)) if *logged == phase => {
-                why != reason && now.at.saturating_duration_since(*at) >= QUIET
-            }
-            _ => true,
-        };
-        if !say {
-            return;
-        }
-        self.logged = Some((phase, reason.clone(), now.at));
-        let text = if reason.is_empty() {
-            format!("link: {phase}")
-        } else {
-            format!("link: {phase}: {reason}")
-        };
-        let bad = !matches!(phase, Phase::Linked | Phase::Never);
-        out.push(Action::Log { text, bad });
     }
 }
 

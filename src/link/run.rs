@@ -1,5 +1,6 @@
 //! Keeping one link up: the task that does what the machine says.
 
+mod handle;
 mod session;
 
 use std::sync::Arc;
@@ -7,14 +8,14 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
-use tokio::task::JoinHandle;
+use tokio::sync::watch;
 
+pub use self::handle::{Link, LinkConfig, LinkDone, ServiceFactory};
+
+use self::handle::Wishes;
 use self::session::Session;
 use super::dial::{self, Socket};
-use super::http::Http;
-use super::instance::{Instance, InstanceFile};
+use super::instance::Instance;
 use super::machine::{Action, Event, Machine, Now, Refusal};
 use super::state::{LinkState, Phase};
 use super::stir::{self, Ground};
@@ -22,148 +23,8 @@ use super::words;
 use super::ws::code;
 use crate::clock;
 use crate::ids;
-use crate::rpc::{CloseReason, Limits, Peer, Service};
+use crate::rpc::CloseReason;
 use crate::rt::Tasks;
-
-/// What a link is made of.
-#[derive(Clone, Debug)]
-pub struct LinkConfig {
-    /// The pairing; read anew for every dial.
-    pub file: InstanceFile,
-    pub http: Http,
-    pub limits: Limits,
-}
-
-impl LinkConfig {
-    pub fn new(file: InstanceFile, http: Http) -> Self {
-        Self {
-            file,
-            http,
-            limits: Limits::device(),
-        }
-    }
-}
-
-/// Makes the service of each socket. A closure of a peer is one.
-pub trait ServiceFactory: Send + Sync + 'static {
-    /// A socket is there: what serves it. Nothing is remembered from an earlier one by the link.
-    fn open(&self, peer: Peer) -> Arc<dyn Service>;
-
-    /// That socket is gone. Called before the next is opened.
-    fn closed(&self, reason: &CloseReason) {
-        let _ = reason;
-    }
-}
-
-impl<F> ServiceFactory for F
-where
-    F: Fn(Peer) -> Arc<dyn Service> + Send + Sync + 'static,
-{
-    fn open(&self, peer: Peer) -> Arc<dyn Service> {
-        self(peer)
-    }
-}
-
-/// The handle of the link. The link lives until [`Link::stop`] or the end of its tasks.
-#[derive(Clone, Debug)]
-pub struct Link {
-    wishes: Arc<Wishes>,
-    state: watch::Receiver<LinkState>,
-}
-
-/// The end of a link's task.
-#[derive(Debug)]
-pub struct LinkDone(JoinHandle<Option<()>>);
-
-impl LinkDone {
-    /// Waits until the link has closed its socket and ended.
-    pub async fn wait(self) {
-        // An error is an abort: it has ended either way.
-        let _ = self.0.await;
-    }
-}
-
-/// What is wished for and not yet done. Wishes of one kind are one.
-#[derive(Debug, Default)]
-struct Wishes {
-    open: Mutex<Open>,
-    wake: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Open {
-    retry: bool,
-    take: bool,
-    redial: bool,
-    reload: bool,
-    stop: bool,
-}
-
-impl Link {
-    /// Starts to keep a link up with what is on disk. `factory` makes the service of each socket.
-    pub fn start(
-        config: LinkConfig,
-        factory: impl ServiceFactory,
-        tasks: &Tasks,
-    ) -> (Self, LinkDone) {
-        let (tell, state) = watch::channel(LinkState::default());
-        let wishes = Arc::new(Wishes::default());
-        let task = Task {
-            config,
-            factory: Arc::new(factory),
-            tasks: tasks.clone(),
-            wishes: Arc::clone(&wishes),
-            tell,
-            boot: ids::random_hex(16),
-            machine: Machine::new(),
-            dialling: None,
-            session: None,
-            probe: None,
-            paired: None,
-            ground: Ground::now(),
-        };
-        let done = LinkDone(tasks.spawn("link", task.run()));
-        (Self { wishes, state }, done)
-    }
-
-    /// The state as it changes.
-    pub fn state(&self) -> watch::Receiver<LinkState> {
-        self.state.clone()
-    }
-
-    /// Dials now, whatever the wait (`lembas link retry`).
-    pub fn retry(&self) {
-        self.wish(|open| open.retry = true);
-    }
-
-    /// Dials now, also in the place of another process that holds the link (`lembas link take`).
-    pub fn take(&self) {
-        self.wish(|open| open.take = true);
-    }
-
-    /// Closes with 1012 `limits` and dials again at once, so that the other side hears the limits
-    /// as they are now. `why` goes into the log.
-    pub fn redial(&self, why: &str) {
-        tracing::info!(why, "the link is dialled anew");
-        self.wish(|open| open.redial = true);
-    }
-
-    /// The pairing on disk may be another one, or gone; or settings changed that a stopped link
-    /// looks again for.
-    pub fn reload(&self) {
-        self.wish(|open| open.reload = true);
-    }
-
-    /// Closes the link and ends its task.
-    pub fn stop(&self) {
-        self.wish(|open| open.stop = true);
-    }
-
-    fn wish(&self, wish: impl FnOnce(&mut Open)) {
-        wish(&mut self.wishes.open.lock());
-        self.wishes.wake.notify_one();
-    }
-}
 
 /// How a dial ended.
 enum Dialled {
@@ -203,6 +64,29 @@ struct Task {
 }
 
 impl Task {
+    fn new(
+        config: LinkConfig,
+        factory: Arc<dyn ServiceFactory>,
+        wishes: Arc<Wishes>,
+        tell: watch::Sender<LinkState>,
+        tasks: &Tasks,
+    ) -> Self {
+        Self {
+            config,
+            factory,
+            tasks: tasks.clone(),
+            wishes,
+            tell,
+            boot: ids::random_hex(16),
+            machine: Machine::new(),
+            dialling: None,
+            session: None,
+            probe: None,
+            paired: None,
+            ground: Ground::now(),
+        }
+    }
+
     async fn run(mut self) {
         self.reload().await;
         let mut look = clock::instant() + stir::EVERY;

@@ -185,9 +185,15 @@ impl<'a> Script<'a> {
     fn refused(&self) -> Option<String> {
         let (_, text) = self.results.last()?;
         let lower = text.to_lowercase();
-        let no = ["refused", "not allowed", "did not allow", "nobody answered", "not run"]
-            .iter()
-            .any(|w| lower.contains(w));
+        let no = [
+            "refused",
+            "not allowed",
+            "did not allow",
+            "nobody answered",
+            "not run",
+        ]
+        .iter()
+        .any(|w| lower.contains(w));
         no.then(|| first_line(text))
     }
 
@@ -250,7 +256,10 @@ impl<'a> Script<'a> {
             return Answer::says("I look at the folder. Looking needs no yes.")
                 .calls("list", json!({ "path": ".", "depth": 1 }));
         }
-        let seen = self.results.last().map_or(0, |(_, text)| text.lines().count());
+        let seen = self
+            .results
+            .last()
+            .map_or(0, |(_, text)| text.lines().count());
         Answer::says(format!(
             "The folder listing has {seen} lines. That is all a script can say about it."
         ))
@@ -258,8 +267,10 @@ impl<'a> Script<'a> {
 
     fn command(&self) -> Answer {
         if self.results.is_empty() && self.has("bash") {
-            return Answer::says("A command that wants the network, so this computer asks you first.")
-                .calls("bash", network());
+            return Answer::says(
+                "A command that wants the network, so this computer asks you first.",
+            )
+            .calls("bash", network());
         }
         let said = self.results.last().map(|(_, text)| first_line(text));
         Answer::says(format!(
@@ -424,7 +435,11 @@ mod tests {
 
     /// Plays a whole turn; `say` gives the result of each call.
     fn play(asked: &str, tools: &[Value], say: impl Fn(&str) -> String) -> Vec<String> {
-        let mut messages = vec![user("hello"), json!({"role":"assistant","content":"x"}), user(asked)];
+        let mut messages = vec![
+            user("hello"),
+            json!({"role":"assistant","content":"x"}),
+            user(asked),
+        ];
         let mut seen = Vec::new();
         for step in 0..12 {
             let answer = next(&messages, tools);
@@ -435,13 +450,17 @@ mod tests {
             let mut calls = Vec::new();
             let mut results = Vec::new();
             for (n, (name, args)) in answer.calls.iter().enumerate() {
-                assert!(tools.iter().any(|t| t["function"]["name"] == *name), "{name} is not offered");
+                assert!(
+                    tools.iter().any(|t| t["function"]["name"] == *name),
+                    "{name} is not offered"
+                );
                 let id = format!("c{step}-{n}");
                 calls.push(json!({ "id": id, "type": "function", "function": { "name": name, "arguments": args.to_string() } }));
                 results.push(json!({ "role": "tool", "tool_call_id": id, "content": say(name) }));
                 seen.push(name.clone());
             }
-            messages.push(json!({ "role": "assistant", "content": answer.text, "tool_calls": calls }));
+            messages
+                .push(json!({ "role": "assistant", "content": answer.text, "tool_calls": calls }));
             messages.extend(results);
         }
         panic!("the script does not end: {seen:?}");
@@ -457,7 +476,14 @@ mod tests {
 
     #[test]
     fn only_offered_tools_are_called() {
-        for names in [&[][..], &["bash"], &["list"], &["write"], &["edit"], &["plan_write", "edit"]] {
+        for names in [
+            &[][..],
+            &["bash"],
+            &["list"],
+            &["write"],
+            &["edit"],
+            &["plan_write", "edit"],
+        ] {
             for asked in ["hi", "plan", "read", "run", "edit", "markdown", "long"] {
                 play(asked, &tools(names), |_| "ok".into());
             }
@@ -473,13 +499,22 @@ mod tests {
             json!({ "role": "tool", "tool_call_id": "a", "content": "Refused by the person: not from this network." }),
         ];
         let answer = next(&messages, &all);
-        assert!(answer.text.contains("not from this network"), "{}", answer.text);
+        assert!(
+            answer.text.contains("not from this network"),
+            "{}",
+            answer.text
+        );
         assert_eq!(answer.calls[0].0, "write");
     }
 
     #[test]
     fn it_says_what_it_is_and_echoes_the_words() {
-        let answer = next(&[json!({ "role": "user", "content": [{ "type": "text", "text": "Fix the bug\nplease" }] })], &[]);
+        let answer = next(
+            &[
+                json!({ "role": "user", "content": [{ "type": "text", "text": "Fix the bug\nplease" }] }),
+            ],
+            &[],
+        );
         assert!(answer.text.contains("a script without intelligence"));
         assert!(answer.text.contains("“Fix the bug”"), "{}", answer.text);
         assert_eq!(Answer::pieces(&answer.text).concat(), answer.text);

@@ -3,37 +3,33 @@
 //! One write is under way at a time and holds the sink; the task goes on reading meanwhile, so two
 //! peers that both write much do not wait for each other.
 
+mod act;
+mod end;
 mod write;
 
 use std::collections::HashMap;
-use std::io;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use self::write::Writer;
-use super::core::{Action, Core, Event};
-use super::error::{CallError, CloseReason, RpcError};
+use super::Service;
+use super::core::{Core, Event};
+use super::error::{CallError, CloseReason};
 use super::frames::{Frames, Incoming, Outgoing, Source};
 use super::limits::Limits;
-use super::message::{self, Id};
+use super::message::Id;
 use super::peer::{Kind, Peer, PeerDone, Probe, Queued};
-use super::{Call, Service};
 use crate::clock::{self, Instant};
 use crate::rt::Tasks;
 
 /// Frames of the core's own (refusals, cancellations) that may wait to be written. A peer that
 /// makes more while it takes none is closed with 1008.
 const URGENT: usize = 4096;
-
-/// How long the stream is read on after our close frame, so that the other side can take it.
-const LINGER: Duration = Duration::from_secs(1);
 
 pub(super) fn start(
     frames: impl Frames,
@@ -261,86 +257,6 @@ impl<W: super::Sink> Driver<W> {
         None
     }
 
-    fn act(&mut self, actions: Vec<Action>) {
-        for action in actions {
-            match action {
-                Action::Write(frame) => self.writer.own(Outgoing::Text(frame)),
-                Action::Call {
-                    id,
-                    method,
-                    params,
-                    order,
-                } => self.call(id, method, params, order),
-                Action::Notice { method, params } => {
-                    let service = &self.service;
-                    let notice = || service.notice(&method, params);
-                    if std::panic::catch_unwind(AssertUnwindSafe(notice)).is_err() {
-                        tracing::error!(method, "taking a notification panicked");
-                    }
-                }
-                Action::Cancel(id) => {
-                    if let Some(token) = self.tokens.get(&id) {
-                        token.cancel();
-                    }
-                }
-                Action::Resolve { id, outcome } => {
-                    if let Some(give) = self.answers.remove(&id) {
-                        let _ = give.send(match outcome {
-                            Some(outcome) => outcome.map_err(CallError::Rpc),
-                            None => Err(CallError::BadAnswer),
-                        });
-                    }
-                }
-                Action::Open => {
-                    let shared = &self.peer.shared;
-                    shared.max_in.store(self.limits.frame_in, Ordering::Relaxed);
-                    shared
-                        .max_out
-                        .store(self.limits.frame_out, Ordering::Relaxed);
-                }
-                Action::Stray(id) => {
-                    tracing::warn!(id, "an answer that nobody waits for was ignored");
-                }
-                Action::Close { code, reason } => self.close(code, reason),
-            }
-        }
-    }
-
-    fn call(&mut self, id: Id, method: String, params: Value, order: u64) {
-        let cancelled = CancellationToken::new();
-        self.tokens.insert(id.clone(), cancelled.clone());
-        let answered = CancellationToken::new();
-        let call = Call {
-            answered: answered.clone(),
-            method: method.clone(),
-            params,
-            id: id.clone(),
-            peer: self.peer.clone(),
-            cancelled,
-            order,
-        };
-        let service = Arc::clone(&self.service);
-        let future = std::panic::catch_unwind(AssertUnwindSafe(|| service.call(call)));
-        let peer = self.peer.clone();
-        self.tasks.spawn("rpc call", async move {
-            let outcome = match future {
-                Ok(future) => AssertUnwindSafe(future).catch_unwind().await,
-                Err(panic) => Err(panic),
-            };
-            let outcome = outcome.unwrap_or_else(|_| {
-                tracing::error!(method, "a call panicked");
-                Err(RpcError::internal(
-                    "lembas failed inside; its log says more",
-                ))
-            });
-            let (frame, ok) = encode(&id, &outcome, peer.max_send());
-            drop(outcome);
-            // When the link is closed there is nobody to answer.
-            let _ = peer.enqueue(frame, Kind::Answer { id, ok }).await;
-            answered.cancel();
-        });
-    }
-
     /// Whether a deadline has passed that ends the link.
     fn overdue(&mut self, now: Instant) -> Option<CloseReason> {
         for (_, probe) in self.probes.extract_if(.., |(at, _)| *at <= now) {
@@ -382,49 +298,6 @@ impl<W: super::Sink> Driver<W> {
         let far = clock::instant() + Duration::from_secs(24 * 60 * 60);
         candidates.into_iter().flatten().min().unwrap_or(far)
     }
-
-    /// A write failed. The other side may have said why before it went: look for its close frame.
-    async fn broken(&mut self, source: &mut impl Source, error: &io::Error) -> CloseReason {
-        let max = self.limits.first_frame;
-        let last = clock::timeout(LINGER, async {
-            loop {
-                match source.next(max).await {
-                    Ok(Some(Incoming::Close { code, reason })) => {
-                        return Some(CloseReason::Remote { code, reason });
-                    }
-                    Ok(Some(_)) => {}
-                    Ok(None) | Err(_) => return None,
-                }
-            }
-        });
-        let said = last.await.ok().flatten();
-        said.unwrap_or_else(|| CloseReason::Broken(error.to_string()))
-    }
-
-    /// Everything is written: the close frame, and a moment for the other side to take it.
-    async fn farewell(&mut self, source: &mut impl Source, reason: CloseReason) -> CloseReason {
-        if let CloseReason::Local { code, reason } = &reason {
-            let frame = Outgoing::Close {
-                code: *code,
-                reason: reason.clone(),
-            };
-            self.writer.own(frame);
-            self.writer.start();
-        }
-        let max = self.limits.first_frame;
-        // However it ends, we are done.
-        let _ = clock::timeout(LINGER, async {
-            self.writer.done().await?;
-            while let Some(frame) = source.next(max).await? {
-                if matches!(frame, Incoming::Close { .. }) {
-                    break;
-                }
-            }
-            Ok::<(), io::Error>(())
-        })
-        .await;
-        reason
-    }
 }
 
 /// At most `bytes` bytes of the beginning.
@@ -432,18 +305,6 @@ fn head(text: &str, bytes: usize) -> String {
     text.get(..text.floor_char_boundary(bytes))
         .unwrap_or_default()
         .to_owned()
-}
-
-/// The frame of an answer, and whether it is a result.
-fn encode(id: &Id, outcome: &Result<Value, RpcError>, max: usize) -> (String, bool) {
-    let frame = message::answer(Some(id), outcome.as_ref());
-    if frame.len() <= max {
-        return (frame, outcome.is_ok());
-    }
-    let text = format!("the answer has {} bytes, more than {max}", frame.len());
-    tracing::warn!(text, "an answer was not sent");
-    let error = RpcError::internal(text);
-    (message::answer(Some(id), Err(&error)), false)
 }
 
 #[cfg(test)]

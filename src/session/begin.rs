@@ -221,6 +221,7 @@ impl SessionTask {
         let items = self.journal.store().history(&self.facts.id).await?;
         let (answers, mailbox) = mpsc::channel(ANSWERS);
         let stop = StopSignal::default();
+        let tools = self.tasks.child();
         let driver = Driver::new(Parts {
             shared: self.common.shared.clone(),
             gate: self.gate.clone(),
@@ -231,11 +232,12 @@ impl SessionTask {
             doing: self.doing.clone(),
             answers: mailbox,
             stop: stop.clone(),
-            tasks: self.tasks.clone(),
+            tools: tools.clone(),
         });
         self.running = Some(Running {
             turn,
             stop,
+            tools,
             answers,
             done: self.tasks.spawn("turn", driver.run()),
             prompts: Vec::new(),
@@ -259,6 +261,8 @@ impl SessionTask {
             None => {
                 let facts = Facts {
                     project: Facts::project(&self.facts.cwd),
+                    cwd: self.facts.cwd.clone(),
+                    also: self.facts.also.clone(),
                     os: std::env::consts::OS,
                     mode: row.mode,
                     said: row.said.clone(),

@@ -40,8 +40,6 @@ const PAGE: usize = 200;
 #[derive(Clone)]
 pub struct Setup {
     pub store: Store,
-    /// The daemon's own folders (token, store), covered in every box.
-    pub own: Vec<PathBuf>,
     pub config: Live,
     pub tools: Arc<dyn Toolbox>,
     pub judge: Arc<dyn Judge>,
@@ -369,12 +367,11 @@ impl Registry {
             settings: settings.subscribe(),
             store: setup.store.clone(),
             context: ToolContext {
-                plan: crate::plan::Plan::default(),
                 session: row.id.clone(),
                 cwd: row.cwd.clone(),
                 spill: setup.store.spill(&row.id),
-                own: setup.own.clone(),
                 seen: Seen::default(),
+                plan: crate::plan::Plan::default(),
             },
         };
         let (cmds, mailbox) = mpsc::channel(COMMANDS);

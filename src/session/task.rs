@@ -55,6 +55,8 @@ pub(super) enum Change {
 pub(super) struct Running {
     pub(super) turn: u32,
     pub(super) stop: StopSignal,
+    /// What the turn's tools run as.
+    pub(super) tools: Tasks,
     pub(super) answers: mpsc::Sender<AnswerCmd>,
     pub(super) done: JoinHandle<Option<Result<Ended, StoreError>>>,
     pub(super) prompts: Vec<PromptReply>,
@@ -188,13 +190,16 @@ impl SessionTask {
         let Some(running) = self.running.take() else {
             return;
         };
+        // A driver that failed left its tools behind: nothing may run that nobody drives.
+        running.stop.token().cancel();
+        running.tools.end().await;
         let how = match ended {
             Some(Ok(Ended::Parked)) => Err("the turn is parked: lembas is stopping".to_owned()),
             Some(Ok(Ended::Done)) => Ok(()),
-            Some(Err(error)) => Err(format!("cannot save: {error}")),
+            Some(Err(error)) => Err(SessionError::from(error).to_string()),
             None => match self.close_broken("lembas broke down in this turn").await {
                 Ok(()) => Ok(()),
-                Err(error) => Err(format!("cannot save: {error}")),
+                Err(error) => Err(SessionError::from(error).to_string()),
             },
         };
         if let Err(reason) = &how

@@ -30,7 +30,7 @@ pub enum StoreError {
     },
     #[error("the store could not read or write")]
     Sql(#[from] rusqlite::Error),
-    #[error("cannot save: the disk is full")]
+    #[error("the disk is full")]
     Full(#[source] rusqlite::Error),
     #[error("the store is closed")]
     Closed,

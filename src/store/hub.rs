@@ -79,10 +79,7 @@ pub(crate) fn hash(secret: &str) -> String {
     Digest::of(secret.as_bytes()).as_str().to_owned()
 }
 
-pub(crate) fn meta(
-    c: &rusqlite::Connection,
-    key: &str,
-) -> Result<Option<String>, rusqlite::Error> {
+pub(crate) fn meta(c: &rusqlite::Connection, key: &str) -> Result<Option<String>, rusqlite::Error> {
     use rusqlite::OptionalExtension as _;
     c.query_row("select value from meta where key = ?1", [key], |r| r.get(0))
         .optional()

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::read::state;
 use super::{Outcome, OutputSink, Prepared, Tool, ToolContext, ToolFailure, args};
-use crate::exec::run::{Ended, Places, Ran, run};
+use crate::exec::{Ended, How, run};
 use crate::ids::CallId;
-use crate::permission::{Action, BoxKind, Command, Grant, Purpose, Request};
+use crate::permission::{Action, Command, Grant, Purpose, Request};
 use crate::rt::CancellationToken;
 use crate::store::item::CallStatus;
 
@@ -84,52 +84,40 @@ impl Tool for Bash {
             let Ok(wanted) = state::<Wanted>(prepared.state) else {
                 return Outcome::failed("the call was not prepared by this tool");
             };
-            let kind = grant.run().map_or(BoxKind::Open, |run| run.r#box.kind);
-            let places = Places {
-                spill: context.spill.join(format!("{call}.out")),
-                scratch: context.spill.join("tmp"),
-                own: context.own.clone(),
-            };
-            match run(grant, &places, &|chunk| output.text(chunk), &stop).await {
-                Ok(ran) => told(&ran, kind, wanted.timeout),
-                Err(error) => Outcome::failed(format!("The command could not be started: {error}")),
+            let spill = context.spill.join(format!("{call}.out"));
+            match run(grant, spill, &|chunk| output.text(chunk), stop).await {
+                Ok(ended) => told(&ended, wanted.timeout),
+                Err(error) => Outcome::failed(format!("The command was not run: {error}.")),
             }
         })
     }
 }
 
-fn told(ran: &Ran, kind: BoxKind, timeout: Duration) -> Outcome {
-    let mut text = plain(&ran.output.text);
+fn told(ended: &Ended, timeout: Duration) -> Outcome {
+    let mut text = plain(&ended.output.text());
     text.truncate(text.trim_end().len());
-    let (end, status, exit) = match ran.ended {
-        Ended::Exit(0) => (None, CallStatus::Ok, Some(0)),
-        Ended::Exit(code) => (
+    let (end, status, exit) = match (ended.how, ended.exit) {
+        (How::Finished, 0) => (None, CallStatus::Ok, Some(0)),
+        (How::Finished, code) => (
             Some(format!("[exit {code}]")),
             CallStatus::Failed,
             Some(code),
         ),
-        Ended::Signal(signal) => (
-            Some(format!("[ended by signal {signal}]")),
-            CallStatus::Failed,
-            Some(128 + signal),
-        ),
-        Ended::Timeout => (
+        (How::TimedOut, _) => (
             Some(format!(
-                "[ran longer than {} s and was ended; {} ended]",
-                timeout.as_secs(),
-                crate::text::words::plural(ran.killed as u64, "process", "processes")
+                "[ran longer than {} s and was ended, with everything it had started]",
+                timeout.as_secs()
             )),
             CallStatus::Failed,
             None,
         ),
-        Ended::Stopped => (Some("[stopped]".to_owned()), CallStatus::Cancelled, None),
+        (How::Stopped, _) => (Some("[stopped]".to_owned()), CallStatus::Cancelled, None),
     };
-    let fenced = status == CallStatus::Failed && kind != BoxKind::Open;
-    if let Some(wall) = fenced.then(|| wall(&text)).flatten() {
+    if let Some(line) = &ended.blocked {
         push(
             &mut text,
             &format!(
-                "[{wall} If that is why it failed and it is needed, call again with open: true and say why.]"
+                "[It ran in a box, which may be why it failed: {line} If it needs more, call again with open: true and say why.]"
             ),
         );
     }
@@ -142,8 +130,8 @@ fn told(ran: &Ran, kind: BoxKind, timeout: Duration) -> Outcome {
     Outcome {
         status,
         exit,
-        bytes: ran.output.bytes,
-        spill: ran.output.spill.as_ref().map(|p| p.display().to_string()),
+        bytes: ended.output.bytes,
+        spill: ended.output.spill.as_ref().map(|p| p.display().to_string()),
         ..Outcome::ok(text)
     }
 }
@@ -153,37 +141,6 @@ fn push(text: &mut String, line: &str) {
         text.push('\n');
     }
     text.push_str(line);
-}
-
-/// What a boxed command ran into, when its output says so.
-fn wall(text: &str) -> Option<&'static str> {
-    let lower = crate::text::cut::suffix(text, 16 * 1024).to_lowercase();
-    let says = |signs: &[&str]| signs.iter().any(|sign| lower.contains(sign));
-    if says(&["read-only file system", "os error 30", "erofs"]) {
-        Some("The box let it write only in the project and in /tmp.")
-    } else if says(&[
-        "could not resolve host",
-        "temporary failure in name resolution",
-        "name or service not known",
-        "network is unreachable",
-        "enetunreach",
-        "eai_again",
-        "getaddrinfo",
-        "failed to lookup address",
-        "couldn't connect to server",
-        "could not connect to",
-    ]) {
-        Some("The box has no network.")
-    } else if says(&[
-        "docker daemon",
-        "docker.sock",
-        "dbus",
-        "operation not permitted",
-    ]) {
-        Some("The box keeps services of this computer out of reach.")
-    } else {
-        None
-    }
 }
 
 /// Text as a model reads it: terminal sequences dropped, lines that were drawn over folded to how
@@ -257,12 +214,5 @@ mod tests {
         ] {
             assert_eq!(plain(text), read);
         }
-    }
-
-    #[test]
-    fn a_wall_is_recognised() {
-        assert!(wall("touch: cannot touch '/etc/x': Read-only file system").is_some());
-        assert!(wall("curl: (6) Could not resolve host: a.example").is_some());
-        assert!(wall("assertion failed").is_none());
     }
 }

@@ -1,282 +1,477 @@
-//! Commands as they really run: boxes, groups, timeouts, output, watch hashes.
+//! Real processes: what a command may do in its box, and that nothing survives it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use lembas::exec::facts::Machine;
-use lembas::exec::monitor::{WatchError, watch};
-use lembas::exec::run::{Ended, Places, Ran, run};
-use lembas::permission::testing::grant_to_run;
-use lembas::permission::{BoxKind, BoxPlan, Facts as _, Purpose, Run, Sees, Strength};
+use lembas::config::{Approvals, Mode, Sudo};
+use lembas::exec::{self, Computer, Ended, How};
+use lembas::ids::SessionId;
+use lembas::permission::{
+    Action, Attended, Command, Context, Engine, Grant, Origin, Purpose, Request, Strength, Verdict,
+};
 use lembas::rt::CancellationToken;
+use lembas::store::item::Scope;
 
-struct Bench {
-    folder: tempfile::TempDir,
-    kind: BoxKind,
-    timeout: Duration,
-    git: bool,
+/// A folder to work in, and an engine of this computer.
+pub struct Place {
+    pub folder: tempfile::TempDir,
+    pub root: PathBuf,
+    pub engine: Engine,
 }
 
-impl Bench {
-    fn new(kind: BoxKind) -> Self {
+impl Place {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("work");
+        std::fs::create_dir(&root).unwrap();
+        let engine = Engine::with(Arc::new(Computer::new(vec![])));
         Self {
-            folder: tempfile::tempdir().unwrap(),
-            kind,
-            timeout: Duration::from_secs(30),
-            git: false,
+            folder,
+            root,
+            engine,
         }
     }
 
-    fn root(&self) -> PathBuf {
-        let root = self.folder.path().canonicalize().unwrap().join("root");
-        std::fs::create_dir_all(&root).unwrap();
-        root
+    pub fn full() -> Option<Self> {
+        let place = Self::new();
+        let full = place.engine.facts().strength() == Strength::Full;
+        if !full {
+            eprintln!("no full box here: skipped");
+        }
+        full.then_some(place)
     }
 
-    fn judged(&self, text: &str) -> Run {
-        Run {
-            text: text.to_owned(),
-            cwd: self.root(),
-            timeout: self.timeout,
-            purpose: Purpose::Tool,
-            r#box: BoxPlan {
-                kind: self.kind,
-                sees: if self.kind == BoxKind::Read {
-                    Sees::Roots
-                } else {
-                    Sees::Disk
-                },
-                network: self.kind == BoxKind::Open,
-                git: self.git,
-                roots: vec![self.root()],
-                also: Vec::new(),
-            },
-            environment: Machine::new(Vec::new()).environment(),
+    pub fn context(&self, mode: Mode) -> Context {
+        Context {
+            session: SessionId::new("s"),
+            origin: Origin::Local,
+            mode,
+            roots: vec![self.root.clone()],
+            attended: Attended::Person,
+            approvals: Approvals::Once,
+            sudo: Sudo::Refuse,
+            released: vec![],
         }
     }
 
-    async fn run(&self, text: &str) -> Ran {
-        self.stopped_by(text, &CancellationToken::new()).await
+    pub fn request(&self, text: &str, timeout: Duration, open: bool, purpose: Purpose) -> Request {
+        Request {
+            tool: "bash".into(),
+            action: Action::Execute(Command {
+                text: text.into(),
+                timeout,
+                purpose,
+                open: open.then(|| "a test".into()),
+            }),
+            cwd: self.root.clone(),
+        }
     }
 
-    async fn stopped_by(&self, text: &str, stop: &CancellationToken) -> Ran {
-        let grant = grant_to_run(self.judged(text));
-        let places = Places {
-            spill: self.folder.path().join("spill/1.out"),
-            scratch: self.folder.path().join("scratch"),
-            own: Vec::new(),
-        };
-        run(grant, &places, &|_| {}, stop).await.unwrap()
+    /// Judged in a mode; a question is answered with yes.
+    pub fn grant(&self, text: &str, mode: Mode, timeout: Duration, open: bool) -> Grant {
+        let request = self.request(text, timeout, open, Purpose::Tool);
+        match self.engine.judge(&request, &self.context(mode), &[]) {
+            Verdict::Allow(grant) => grant,
+            Verdict::Ask(pending) => pending.allowed(Scope::Once).0,
+            Verdict::Refuse(refusal) => panic!("{text}: {refusal:?}"),
+        }
+    }
+
+    pub async fn run(&self, grant: Grant, stop: CancellationToken) -> Ended {
+        let spill = self.folder.path().join("spill/out");
+        exec::run(grant, spill, &|_| {}, stop).await.unwrap()
+    }
+
+    pub async fn boxed(&self, text: &str) -> Ended {
+        let grant = self.grant(text, Mode::Edit, Duration::from_secs(20), false);
+        self.run(grant, CancellationToken::new()).await
+    }
+
+    pub async fn open(&self, text: &str) -> Ended {
+        let grant = self.grant(text, Mode::Auto, Duration::from_secs(20), true);
+        self.run(grant, CancellationToken::new()).await
     }
 }
 
-fn boxed() -> bool {
-    Machine::new(Vec::new()).strength() == Strength::Full
-}
-
+/// Whether any process has this among its arguments.
 fn alive(mark: &str) -> bool {
     std::fs::read_dir("/proc")
         .unwrap()
-        .filter_map(Result::ok)
-        .any(|entry| {
-            std::fs::read(entry.path().join("cmdline"))
-                .is_ok_and(|line| String::from_utf8_lossy(&line).contains(mark))
+        .flatten()
+        .filter(|e| {
+            e.file_name()
+                .to_string_lossy()
+                .bytes()
+                .all(|b| b.is_ascii_digit())
         })
+        .filter_map(|e| std::fs::read(e.path().join("cmdline")).ok())
+        .any(|line| String::from_utf8_lossy(&line).contains(mark))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_box_keeps_writes_in_the_roots_and_the_network_out() {
-    assert!(boxed(), "bubblewrap must work where the tests run");
-    let bench = Bench::new(BoxKind::Roots);
-    let outside = bench.folder.path().join("outside");
-    std::fs::create_dir(&outside).unwrap();
-    let ran = bench
-        .run(&format!(
-            "echo in > inside.txt; echo x > {}/x; echo y > /tmp/y && cat /tmp/y; \
-             cat /proc/net/route | wc -l; ls /proc | grep -c '^[0-9]'",
-            outside.display()
-        ))
-        .await;
-    assert_eq!(ran.ended, Ended::Exit(0), "{}", ran.output.text);
-    assert!(bench.root().join("inside.txt").exists());
-    assert!(!outside.join("x").exists(), "{}", ran.output.text);
-    assert!(ran.output.text.contains("y\n1\n"), "{}", ran.output.text);
+/// Seconds that make a sleep tell itself from any other.
+fn mark() -> String {
+    format!(
+        "9{}",
+        u32::from_str_radix(&lembas::ids::random_hex(3), 16).unwrap()
+    )
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn protected_names_stay_as_they_are_in_a_box() {
-    for git in [false, true] {
-        let mut bench = Bench::new(BoxKind::Roots);
-        bench.git = git;
-        let root = bench.root();
-        for folder in [".git/hooks", "sub/.git/hooks", ".github/workflows"] {
-            std::fs::create_dir_all(root.join(folder)).unwrap();
-        }
-        std::fs::write(root.join(".git/config"), "[core]\n").unwrap();
-        std::fs::write(root.join(".envrc"), "export A=1\n").unwrap();
-        let ran = bench
-            .run(
-                "for f in .git/hooks/post-commit sub/.git/hooks/x .github/workflows/x.yml .git/config .envrc; \
-                 do echo evil >> $f && echo wrote $f; done; echo ok > .git/index; mv .git/hooks h2; ls",
-            )
-            .await;
-        assert!(!ran.output.text.contains("wrote"), "{}", ran.output.text);
-        let config = std::fs::read_to_string(root.join(".git/config")).unwrap();
-        assert_eq!(config, "[core]\n");
-        // Only a git command that was judged to write may change the repository's own files.
-        assert_eq!(root.join(".git/index").exists(), git);
-        assert!(root.join(".git/hooks").is_dir());
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_read_box_writes_nothing() {
-    let bench = Bench::new(BoxKind::Read);
-    let ran = bench
-        .run("echo a > x; echo b > /tmp/x; echo c > /dev/shm/x; echo d > /run/x; ls; ls /tmp; echo end")
-        .await;
-    assert!(ran.output.text.ends_with("end\n"), "{}", ran.output.text);
-    assert!(!bench.root().join("x").exists());
-    assert!(!Path::new("/dev/shm/x").exists());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_survives_its_call() {
-    for kind in [BoxKind::Open, BoxKind::Roots] {
-        for (n, text) in [
-            "sleep 9871.MARK & echo started",
-            "(setsid sleep 9871.MARK &) ; echo started",
-            "setsid bash -c 'trap \"\" TERM HUP; (sleep 9871.MARK & wait) & disown' >/dev/null 2>&1; echo started",
-            "env -i setsid sleep 9871.MARK >/dev/null 2>&1 & echo started",
-        ]
-        .iter()
-        .enumerate()
-        {
-            // Without a box, a process that leaves its session and clears its environment is not
-            // found again; a box takes it along.
-            if kind == BoxKind::Open && text.starts_with("env -i") {
-                continue;
-            }
-            let mark = format!("{}{n}{}", std::process::id(), u8::from(kind == BoxKind::Open));
-            let bench = Bench::new(kind);
-            let ran = bench.run(&text.replace("MARK", &mark)).await;
-            assert!(ran.output.text.contains("started"), "{}", ran.output.text);
-            assert!(!alive(&format!("9871.{mark}")), "{kind:?} {text}");
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_timeout_ends_the_whole_group_after_a_grace() {
-    for kind in [BoxKind::Open, BoxKind::Roots] {
-        let mut bench = Bench::new(kind);
-        bench.timeout = Duration::from_millis(700);
-        let mark = format!("{}7{}", std::process::id(), u8::from(kind == BoxKind::Open));
-        let ran = bench
-            .run(&format!(
-                "trap 'echo told; exit 3' TERM; sleep 9872.{mark} & wait; echo not reached"
-            ))
-            .await;
-        assert_eq!(ran.ended, Ended::Timeout);
-        assert!(
-            ran.output.text.contains("told"),
-            "{kind:?}: {}",
-            ran.output.text
+#[tokio::test]
+async fn output_and_status_are_what_the_shell_gives() {
+    let place = Place::new();
+    for open in [false, true] {
+        let run = |text: &'static str| {
+            let grant = place.grant(text, Mode::Auto, Duration::from_secs(20), open);
+            place.run(grant, CancellationToken::new())
+        };
+        let ended = run("echo out; echo err >&2; exit 3").await;
+        assert_eq!((ended.exit, ended.how), (3, How::Finished));
+        assert_eq!(ended.output.text(), "out\nerr\n");
+        assert_eq!(run("kill -TERM $$").await.exit, 143);
+        assert_eq!(run("nosuchprogram").await.exit, 127);
+        assert_eq!(
+            run("-x; echo ok").await.output.text().lines().last(),
+            Some("ok")
         );
-        assert!(!alive(&format!("9872.{mark}")));
-        assert!(ran.time < Duration::from_secs(5), "{:?}", ran.time);
+        let ended = run("read x; echo \"[$x]\"").await;
+        assert_eq!(ended.output.text(), "[]\n", "there is nothing to read");
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn stop_ends_a_command_that_does_not_listen() {
-    let bench = Bench::new(BoxKind::Roots);
-    let stop = CancellationToken::new();
-    let told = stop.clone();
-    let mark = format!("{}8", std::process::id());
-    let text = format!(
-        "trap '' TERM; echo begun; while :; do sleep 0.2 9873.{mark} 2>/dev/null || sleep 0.1; done"
-    );
-    let running = bench.stopped_by(&text, &stop);
-    let stopper = async move {
-        lembas::clock::sleep(Duration::from_millis(500)).await;
-        told.cancel();
-    };
-    let (ran, ()) = tokio::join!(running, stopper);
-    assert_eq!(ran.ended, Ended::Stopped);
-    assert!(ran.time < Duration::from_secs(8), "{:?}", ran.time);
-    assert!(!alive(&format!("9873.{mark}")));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn long_output_is_whole_in_its_file_and_bounded_in_memory() {
-    let bench = Bench::new(BoxKind::Open);
-    let ran = bench.run("seq 1 400000; exit 4").await;
-    assert_eq!(ran.ended, Ended::Exit(4));
-    let whole: String = (1..=400_000).map(|n| format!("{n}\n")).collect();
-    assert_eq!(ran.output.bytes, whole.len() as u64);
-    assert!(ran.output.text.len() < 300 * 1024);
-    assert!(ran.output.text.starts_with("1\n2\n"));
-    assert!(ran.output.text.ends_with("400000\n"));
-    let spill = ran.output.spill.unwrap();
-    assert_eq!(std::fs::read_to_string(spill).unwrap(), whole);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_daemons_environment_stays_with_it() {
-    let bench = Bench::new(BoxKind::Open);
-    let ran = bench.run("env").await;
-    for line in ran.output.text.lines() {
-        let name = line.split('=').next().unwrap();
-        assert!(
-            !name.starts_with("CARGO_PKG") && !name.starts_with("LD_") && name != "BASH_ENV",
-            "{line}"
-        );
-    }
-}
-
-fn hash_of(exit: i32, bytes: &[u8]) -> String {
-    let mut all = format!("{exit}\n").into_bytes();
-    all.extend_from_slice(bytes);
-    lembas::ids::Digest::of(&all).as_str().to_owned()
-}
-
-async fn watched(bench: &Bench, text: &str) -> Result<lembas::exec::monitor::Watched, WatchError> {
-    let grant = grant_to_run(bench.judged(text));
-    let scratch = bench.folder.path().join("scratch");
-    watch(grant, &scratch, &[], &CancellationToken::new()).await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_watch_hash_is_over_the_status_and_every_byte() {
-    let bench = Bench::new(BoxKind::Open);
-    let zeros = vec![b'x'; 3 * 1024 * 1024];
-    for (text, exit, bytes) in [
-        ("printf 'a\\nb'", 0, b"a\nb".to_vec()),
+#[tokio::test]
+async fn nothing_survives_the_end_of_the_shell() {
+    let place = Place::new();
+    for (boxed, text) in [
+        (false, "sleep MARK & echo started"),
+        (false, "setsid sleep MARK >/dev/null 2>&1 & echo started"),
         (
-            "printf '\\377\\376\\0x'; printf err >&2; exit 3",
-            3,
-            b"\xff\xfe\0xerr".to_vec(),
+            false,
+            "(setsid -f sleep MARK >/dev/null 2>&1); echo started",
         ),
-        ("true", 0, Vec::new()),
-        ("echo a; kill -9 $$", 137, b"a\n".to_vec()),
-        ("head -c 3145728 /dev/zero | tr '\\0' x", 0, zeros.clone()),
-        ("head -c 3145728 /dev/zero | tr '\\0' x; exit 7", 7, zeros),
+        (
+            false,
+            "(env -i setsid -f nohup sleep MARK >/dev/null 2>&1); echo started",
+        ),
+        (true, "sleep MARK & echo started"),
+        (true, "(setsid -f sleep MARK >/dev/null 2>&1); echo started"),
     ] {
-        let got = watched(&bench, text).await.unwrap();
-        assert_eq!(got.exit, exit, "{text}");
-        assert_eq!(got.bytes, bytes.len() as u64, "{text}");
-        assert_eq!(got.hash, hash_of(exit, &bytes), "{text}");
-        assert!(got.excerpt.chars().count() <= 4_000);
+        let mark = mark();
+        let text = text.replace("MARK", &mark);
+        let ended = if boxed {
+            place.boxed(&text).await
+        } else {
+            place.open(&text).await
+        };
+        assert_eq!(ended.output.text(), "started\n", "{text}");
+        assert!(ended.duration < Duration::from_secs(3), "{text}");
+        assert!(!alive(&mark), "{text} survived");
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_watch_without_a_whole_output_has_no_hash() {
-    let mut bench = Bench::new(BoxKind::Open);
-    let held = watched(&bench, "sleep 30 & echo a").await;
-    assert!(matches!(held, Err(WatchError::Background)), "{held:?}");
-    bench.timeout = Duration::from_millis(400);
-    let late = watched(&bench, "echo a; sleep 30").await;
-    assert!(matches!(late, Err(WatchError::Timeout { .. })), "{late:?}");
+#[tokio::test]
+async fn a_timeout_ends_the_whole_group_and_a_deaf_one_after_its_grace() {
+    let place = Place::new();
+    for open in [false, true] {
+        let mark = mark();
+        let text = format!("echo before; sleep {mark} & sleep {mark}");
+        let grant = place.grant(&text, Mode::Auto, Duration::from_millis(500), open);
+        let ended = place.run(grant, CancellationToken::new()).await;
+        assert_eq!(ended.how, How::TimedOut, "open: {open}");
+        assert_eq!(ended.output.text(), "before\n");
+        assert!(
+            ended.duration < Duration::from_secs(4),
+            "{:?}",
+            ended.duration
+        );
+        assert!(!alive(&mark));
+        let mark = self::mark();
+        let text = format!("trap '' TERM; while :; do sleep {mark} & wait; done");
+        let grant = place.grant(&text, Mode::Auto, Duration::from_millis(300), open);
+        let ended = place.run(grant, CancellationToken::new()).await;
+        assert_eq!(ended.how, How::TimedOut);
+        assert!(
+            ended.duration < Duration::from_secs(9),
+            "{:?}",
+            ended.duration
+        );
+        assert!(!alive(&mark));
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_hears_the_word_may_tidy_up() {
+    let place = Place::new();
+    for open in [false, true] {
+        let text = "trap 'echo tidied; exit 7' TERM; sleep 60 & wait";
+        let grant = place.grant(text, Mode::Auto, Duration::from_millis(500), open);
+        let ended = place.run(grant, CancellationToken::new()).await;
+        assert_eq!(ended.output.text(), "tidied\n", "open: {open}");
+        assert_eq!(ended.exit, 7);
+    }
+}
+
+#[tokio::test]
+async fn stop_ends_it_and_a_flood_does_not_keep_it_alive() {
+    let place = Place::new();
+    for text in ["sleep 60", "yes"] {
+        for open in [false, true] {
+            let stop = CancellationToken::new();
+            let grant = place.grant(text, Mode::Auto, Duration::from_secs(50), open);
+            let (ended, ()) = tokio::join!(place.run(grant, stop.clone()), async {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                stop.cancel();
+            });
+            assert_eq!(ended.how, How::Stopped);
+            assert!(
+                ended.duration < Duration::from_secs(4),
+                "{text}: {:?}",
+                ended.duration
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn dropping_the_run_ends_it_too() {
+    let place = Place::new();
+    let mark = mark();
+    let grant = place.grant(
+        &format!("setsid sleep {mark}"),
+        Mode::Auto,
+        Duration::from_secs(60),
+        true,
+    );
+    let run = place.run(grant, CancellationToken::new());
+    let _ = tokio::time::timeout(Duration::from_millis(500), run).await;
+    for _ in 0..100 {
+        if !alive(&mark) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("it is still there");
+}
+
+#[tokio::test]
+async fn long_output_is_kept_at_both_ends_and_whole_on_disk() {
+    let place = Place::new();
+    let ended = place.open("seq 1 400000").await;
+    let text = ended.output.text();
+    assert!(text.starts_with("1\n2\n") && text.ends_with("399999\n400000\n"));
+    assert!(text.len() < 600_000);
+    let spill = std::fs::read_to_string(ended.output.spill.unwrap()).unwrap();
+    assert_eq!(spill.len() as u64, ended.output.bytes);
+    assert_eq!(spill.lines().count(), 400_000);
+}
+
+#[tokio::test]
+async fn the_environment_holds_what_was_judged_and_nothing_of_ours() {
+    let place = Place::new();
+    // Whatever runs this test has variables that no command may see, CARGO_PKG_NAME for one.
+    assert!(std::env::vars().any(|(name, _)| name == "CARGO_PKG_NAME"));
+    for ended in [place.open("env").await, place.boxed("bash -c env").await] {
+        let text = ended.output.text();
+        assert!(text.contains("PATH=/") && text.contains("HOME=/"), "{text}");
+        for absent in ["CARGO_PKG_NAME", "BASH_ENV", "LD_", "RUSTC", "LEMBAS_"] {
+            assert!(
+                !text.lines().any(|l| l.starts_with(absent)),
+                "{absent} in {text}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_boxed_command_writes_nothing_but_the_roots() {
+    let Some(place) = Place::full() else { return };
+    let outside = place.folder.path().join("outside");
+    std::fs::write(&outside, "as it was").unwrap();
+    let home = Path::new("/").join("lembas-was-here");
+    let text = format!(
+        "echo in > inside.txt; echo x > {}; echo x > {}; echo x > /etc/lembas; echo x > ~/lembas-x; echo t > /tmp/t; cat /tmp/t",
+        outside.display(),
+        home.display()
+    );
+    // Through a variable, so that the text alone does not say it.
+    let ended = place.boxed(&format!("x='{text}'; python3 -c \"import subprocess,sys; subprocess.run(['sh','-c',sys.argv[1]])\" \"$x\"")).await;
+    assert!(
+        ended.output.text().contains("Read-only"),
+        "{}",
+        ended.output.text()
+    );
+    assert!(ended.output.text().ends_with("t\n"));
+    assert_eq!(std::fs::read_to_string(&outside).unwrap(), "as it was");
+    assert!(!home.exists() && !Path::new("/etc/lembas").exists());
+    assert_eq!(
+        std::fs::read_to_string(place.root.join("inside.txt")).unwrap(),
+        "in\n"
+    );
+}
+
+#[tokio::test]
+async fn protected_names_stay_as_they_are_and_missing_ones_do_not_appear() {
+    let Some(place) = Place::full() else { return };
+    let git = |args: &[&str]| {
+        #[expect(clippy::disallowed_methods, reason = "a test makes a repository")]
+        let status = std::process::Command::new("git")
+            .args(args)
+            .current_dir(&place.root)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output()
+            .unwrap();
+        assert!(status.status.success());
+    };
+    git(&["init", "-q", "."]);
+    git(&["config", "user.name", "T"]);
+    git(&["config", "user.email", "t@example.org"]);
+    std::fs::create_dir_all(place.root.join("deep/er")).unwrap();
+    git(&["init", "-q", "deep/er"]);
+    let text = r#"python3 - <<'E'
+import os
+for path in [".git/hooks/pre-commit", ".git/config", "deep/er/.git/hooks/x", ".envrc", ".vscode/tasks.json", ".lembas/skills", ".github/workflows/ci.yml"]:
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        open(path, "a").write("touch PWNED\n")
+        print("wrote", path)
+    except OSError as e:
+        pass
+for path in [".git", ".envrc"]:
+    try:
+        os.rename(path, path + "-gone"); print("moved", path)
+    except OSError: pass
+E"#;
+    let before = std::fs::read_to_string(place.root.join(".git/config")).unwrap();
+    let ended = place.boxed(text).await;
+    assert_eq!(ended.output.text(), "");
+    assert_eq!(
+        std::fs::read_to_string(place.root.join(".git/config")).unwrap(),
+        before
+    );
+    for absent in [
+        ".git/hooks/pre-commit",
+        "deep/er/.git/hooks/x",
+        ".envrc",
+        ".vscode",
+        ".github",
+        ".lembas",
+    ] {
+        assert!(!place.root.join(absent).exists(), "{absent}");
+    }
+    // Two at once: the first that ends does not uncover the second.
+    let (slow, _) = tokio::join!(
+        place.boxed("python3 -c \"import time,os; time.sleep(1); os.mkdir('.envrc')\""),
+        place.boxed("python3 -c 1")
+    );
+    assert_ne!(slow.exit, 0);
+    assert!(!place.root.join(".envrc").exists());
+}
+
+#[tokio::test]
+async fn a_boxed_commit_writes_the_repository_but_not_its_hooks() {
+    let Some(place) = Place::full() else { return };
+    let setup = place
+        .open("git init -q . && git config user.name T && git config user.email t@e && echo a > a")
+        .await;
+    assert_eq!(setup.exit, 0, "{}", setup.output.text());
+    let ended = place
+        .boxed("git add -A && git commit -q -m first; echo x > h; python3 -c \"open('.git/hooks/post-commit','w')\"; python3 -c \"open('.git/config','a')\"; git log --oneline | cat")
+        .await;
+    let text = ended.output.text();
+    assert!(text.contains("first"), "{text}");
+    assert_eq!(text.matches("Read-only").count(), 2, "{text}");
+    assert!(!place.root.join(".git/hooks/post-commit").exists());
+}
+
+#[tokio::test]
+async fn there_is_no_network_and_no_other_process_in_the_box() {
+    let Some(place) = Place::full() else { return };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let text =
+        format!("python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 2)\"");
+    let ended = place.boxed(&text).await;
+    assert_ne!(ended.exit, 0);
+    assert!(
+        ended
+            .blocked
+            .as_deref()
+            .is_some_and(|b| b.contains("refused")),
+        "{ended:?}"
+    );
+    assert_eq!(place.open(&text).await.exit, 0);
+    let ended = place.boxed("python3 -c \"import os; print(len([p for p in os.listdir('/proc') if p.isdigit()]) < 6)\"").await;
+    assert_eq!(ended.output.text(), "True\n");
+    // A socket in the file system is a way out too.
+    let path = place.root.join("sock");
+    let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let ended = place
+        .boxed("python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('sock')\"")
+        .await;
+    assert_ne!(ended.exit, 0);
+}
+
+#[tokio::test]
+async fn a_read_sees_the_roots_and_nothing_of_anybody() {
+    let Some(place) = Place::full() else { return };
+    let outside = place.folder.path().join("private");
+    std::fs::write(&outside, "secret").unwrap();
+    std::fs::write(place.root.join("mine"), "mine").unwrap();
+    std::fs::write(place.root.join(".env"), "KEY=secret").unwrap();
+    let text = format!(
+        "x={}; cat mine; cat $x; cat .e?v; echo x > /dev/null",
+        outside.display()
+    );
+    let grant = place.grant(&text, Mode::Manual, Duration::from_secs(10), false);
+    assert_eq!(grant.decision().r#box, "read");
+    assert_eq!(grant.decision().source, "read");
+    let ended = place.run(grant, CancellationToken::new()).await;
+    let said = ended.output.text();
+    assert!(
+        said.starts_with("mine") && !said.contains("secret"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn a_watch_command_is_hashed_as_written_and_boxed() {
+    let Some(place) = Place::full() else { return };
+    let watch = |text: &'static str, timeout: u64| {
+        let request = place.request(text, Duration::from_secs(timeout), false, Purpose::Monitor);
+        let mut context = place.context(Mode::Auto);
+        context.attended = Attended::Nobody;
+        let Verdict::Allow(grant) = place.engine.judge(&request, &context, &[]) else {
+            panic!("{text}");
+        };
+        exec::monitor(grant, CancellationToken::new())
+    };
+    let hash = |text: &str| lembas::ids::Digest::of(text.as_bytes()).to_string();
+    let seen = watch("echo a; echo b >&2; exit 2", 10).await.unwrap();
+    assert_eq!(seen.hash, hash("2\na\nb\n"));
+    assert_eq!(
+        (seen.exit, seen.bytes, seen.excerpt.as_str()),
+        (2, 4, "a\nb\n")
+    );
+    let seen = watch("seq 1 300000; exit 1", 20).await.unwrap();
+    let all: String = (1..=300_000).map(|n| format!("{n}\n")).collect();
+    assert_eq!(seen.hash, hash(&format!("1\n{all}")));
+    assert!(seen.truncated && seen.excerpt.chars().count() < 4_100);
+    assert_eq!(watch("kill -KILL $$", 10).await.unwrap().exit, 137);
+    let again = watch("env | sort; umask; pwd", 10).await.unwrap();
+    assert_eq!(
+        again.hash,
+        watch("env | sort; umask; pwd", 10).await.unwrap().hash
+    );
+    assert!(
+        watch("echo x > here; ls", 10)
+            .await
+            .unwrap()
+            .excerpt
+            .contains("Read-only")
+    );
+    assert_eq!(watch("sleep 30", 1).await.unwrap_err().reason(), "timeout");
+    assert_eq!(
+        watch("sleep 30 & echo a", 10).await.unwrap_err().reason(),
+        "background"
+    );
 }

@@ -31,7 +31,6 @@ impl Project {
             session: SessionId::random(),
             spill: cwd.with_file_name("spill"),
             cwd,
-            own: Vec::new(),
             seen: Seen::default(),
             plan: Plan::default(),
         };

@@ -2,6 +2,7 @@
 //! judge that do as they are told.
 
 mod asks;
+mod disk;
 mod follow;
 mod home;
 mod limits;

@@ -7,7 +7,18 @@ import { askOf, lookWorld } from "./fake/world.mjs";
 after(quit);
 
 // Buttons take presses half a second after they appeared or moved.
-const settle = (page) => page.waitForTimeout(650);
+// What was just done may still move them in the next frames, so those pass first.
+const settle = async (page) => {
+  await frames(page, 3);
+  await ready(page);
+};
+const ready = (page) => page.waitForFunction(() => {
+  const cards = [...document.querySelectorAll("l-ask")];
+  return cards.every((card) => {
+    card.guard.check();
+    return performance.now() - card.guard.moved > 550;
+  });
+});
 const answers = (hub) => hub.calls("POST", /^\/asks\/[^/]+$/);
 
 function one(more = {}) {

@@ -33,6 +33,18 @@ test("eight tabs, one stream; when its tab closes another reads on and nothing i
   await it.close();
 });
 
+test("a browser without locks reads a stream a tab, and all hear the same", async () => {
+  const it = await open(plain(), "/approvals");
+  const { hub, page, context } = it;
+  await context.addInitScript(() => { delete Navigator.prototype.locks; });
+  await page.goto(`${hub.url}/c/talk`);
+  const other = await it.another("/c/talk");
+  await until(() => hub.streams.size === 2);
+  hub.item("talk", { kind: "text", blocks: ["<p>to both</p>"], open: false });
+  for (const tab of [page, other]) await tab.getByText("to both").waitFor();
+  await it.close();
+});
+
 test("a stream that goes silent without closing is noticed in 25 s and taken up again", async () => {
   const world = plain();
   const it = await open(world, "/c/talk", { wait: false, width: 1440 });

@@ -200,7 +200,7 @@ impl Driver {
         let over: Vec<_> = self
             .turn
             .open_asks()
-            .filter(|(_, open)| self.shared.waits.left(&open.body.ask) == Some(Duration::ZERO))
+            .filter(|(_, open)| self.shared.waits.due(&open.body.ask) == Some(Duration::ZERO))
             .map(|(call, open)| (call.call.clone(), open.body.clone()))
             .collect();
         for (call, body) in over {

@@ -1,42 +1,35 @@
 //! The calls of one step: all judged first so that their questions are made at once, then run in
 //! order. Readers that stand next to each other run together.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
-use serde_json::{Value, json};
-use tokio::sync::Notify;
+use serde_json::json;
 
 use crate::agent::asks::SESSION_ASKS;
-use crate::agent::driver::output::Outlet;
 use crate::agent::driver::{Driver, Flow};
 use crate::agent::gate::{Gated, Understood};
 use crate::agent::progress::Phase;
-use crate::agent::stop::StopWhy;
 use crate::agent::turn::{Next, Place, result};
 use crate::agent::words;
 use crate::clock;
 use crate::ids::{AskId, CallId};
 use crate::permission::{Action, Grant, Pending};
-use crate::plan::Plan;
 use crate::store::db::{Durability, StoreError};
 use crate::store::device::items::Also;
 use crate::store::item::{Body, CallStatus, Scope};
-use crate::store::journal::Stream;
-use crate::tools::Outcome;
 
 /// Readers that run at once.
 const TOGETHER: usize = 8;
 /// Waits run on a clock that counts sleep, which no timer does: looked at this often.
 const LOOK: Duration = Duration::from_secs(15);
+/// And this often for waits that nobody has heard of yet, which begin by themselves some day.
+const SELDOM: Duration = Duration::from_secs(10 * 60);
 
 /// A call that may run now.
-struct Ready {
-    call: CallId,
-    understood: Understood,
-    grant: Grant,
+pub(super) struct Ready {
+    pub(super) call: CallId,
+    pub(super) understood: Understood,
+    pub(super) grant: Grant,
 }
 
 /// What stands before the first call without a result.
@@ -115,6 +108,11 @@ impl Driver {
                 })))
             }
             Gated::Ask(_, pending) => {
+                if let Some(digest) = &yes {
+                    let verdict = words::not_run("what would run has changed");
+                    let line = self.line("lembas", &pending.body.kind, &verdict, Some(digest));
+                    self.gate.store.audit(line).await?;
+                }
                 let asked = self.ask(vec![(call.call, *pending)]).await?;
                 Ok(if asked { Front::Asking } else { Front::NoPlace })
             }
@@ -257,138 +255,6 @@ impl Driver {
         Ok(group)
     }
 
-    /// Commits that the calls start, runs them, and commits each result as it comes. While they
-    /// run, answers to other questions are taken.
-    async fn run_group(&mut self, group: Vec<Ready>) -> Result<(), StoreError> {
-        let group = self.begin(group).await?;
-        let news = Arc::new(Notify::new());
-        let mut outlets: Vec<(CallId, Arc<Outlet>)> = Vec::new();
-        let mut running = FuturesUnordered::new();
-        for ready in group {
-            let outlet = Arc::new(Outlet::new(news.clone()));
-            outlets.push((ready.call.clone(), outlet.clone()));
-            running.push(self.start(ready, outlet));
-        }
-        let mut waits = self.shared.waits.changed();
-        while !running.is_empty() {
-            let look = self.look();
-            tokio::select! {
-                biased;
-                Some((call, began, outcome)) = running.next() => {
-                    self.drain(&outlets).await?;
-                    self.ran(&call, outcome, began).await?;
-                }
-                () = news.notified() => self.drain(&outlets).await?,
-                Some(cmd) = self.answers.recv() => self.take_answer(cmd).await?,
-                Ok(()) = waits.changed() => self.expire().await?,
-                () = clock::sleep(look) => self.expire().await?,
-            }
-        }
-        Ok(())
-    }
-
-    async fn begin(&mut self, group: Vec<Ready>) -> Result<Vec<Ready>, StoreError> {
-        let mut also = Also::default();
-        let mut bodies = Vec::new();
-        for ready in &group {
-            if !ready.reads() {
-                let what = action_word(&ready.grant.request().action);
-                let line = self.line("lembas", what, "ran", Some(ready.grant.digest()));
-                also.audit.push(line);
-            }
-            bodies.push(Body::Started {
-                call: ready.call.clone(),
-                digest: ready.grant.digest().clone(),
-                allowed: ready.grant.decision().clone(),
-            });
-        }
-        // A read that is done twice does no harm, so only what acts waits for the disk.
-        let how = if group.iter().all(Ready::reads) {
-            Durability::Process
-        } else {
-            Durability::Disk
-        };
-        self.commit(bodies, how, also).await?;
-        if let Some(ready) = group.first() {
-            self.doing.set(
-                Phase::RunningTool,
-                [
-                    ("tool", json!(ready.understood.tool.name())),
-                    ("purpose", purpose(&ready.understood.prepared.title)),
-                    ("call", json!(ready.call)),
-                ],
-            );
-        }
-        Ok(group)
-    }
-
-    /// Starts a call as a task of its own: a fault in a tool hurts only that call.
-    fn start(
-        &self,
-        ready: Ready,
-        outlet: Arc<Outlet>,
-    ) -> impl Future<Output = (CallId, clock::Instant, Option<Outcome>)> + use<> {
-        let Ready {
-            call,
-            understood: Understood { tool, prepared },
-            grant,
-        } = ready;
-        let context = self.gate.context.clone();
-        let stop = self.stop.token().child_token();
-        let began = clock::instant();
-        let id = call.clone();
-        let task = self.tasks.spawn("tool", async move {
-            tool.run(&id, prepared, grant, &context, outlet.as_ref(), stop)
-                .await
-        });
-        async move { (call, began, task.await.ok().flatten()) }
-    }
-
-    async fn drain(&mut self, outlets: &[(CallId, Arc<Outlet>)]) -> Result<(), StoreError> {
-        for (call, outlet) in outlets {
-            let text = outlet.drain();
-            self.journal
-                .text(&Stream::Output(call.clone()), &text)
-                .await?;
-        }
-        Ok(())
-    }
-
-    async fn ran(
-        &mut self,
-        call: &CallId,
-        outcome: Option<Outcome>,
-        began: clock::Instant,
-    ) -> Result<(), StoreError> {
-        let ms = words::ms(began.elapsed());
-        let outcome = outcome.unwrap_or_else(|| Outcome::failed(words::BROKE));
-        if outcome.status == CallStatus::Cancelled && self.stop.why() == Some(&StopWhy::Shutdown) {
-            // Nobody stopped the call but the daemon's own end: the next start settles it.
-            return Ok(());
-        }
-        let body = Body::Result {
-            call: call.clone(),
-            status: outcome.status,
-            text: outcome.text,
-            diff: outcome.diff,
-            path: outcome.path,
-            exit: outcome.exit,
-            bytes: outcome.bytes,
-            spill: outcome.spill,
-            ms,
-        };
-        let mut bodies = vec![body];
-        if let Some(plan) = outcome.plan {
-            self.gate.context.plan = Plan::from_value(&plan);
-            bodies.push(Body::Plan { plan });
-        }
-        self.commit(bodies, Durability::Process, Also::default())
-            .await?;
-        // What the other calls were understood to do may have changed with this one.
-        self.understood.clear();
-        Ok(())
-    }
-
     /// Nothing can run until a question is answered, expires, or the turn is stopped.
     async fn wait_for_person(&mut self) -> Result<(), StoreError> {
         if let Some((_, open)) = self.turn.open_asks().next() {
@@ -429,13 +295,14 @@ impl Driver {
         Ok(())
     }
 
-    /// How long until the next look at the waits; a long time when none runs out.
-    fn look(&self) -> Duration {
+    /// How long until the next look at the waits; a long time when none can run out before.
+    pub(super) fn look(&self) -> Duration {
+        let waits = &self.shared.waits;
         self.turn
             .open_asks()
-            .filter_map(|(_, open)| self.shared.waits.left(&open.body.ask))
+            .filter_map(|(_, open)| waits.due(&open.body.ask))
             .min()
-            .map_or(Duration::from_secs(60 * 60), |left| left.min(LOOK))
+            .map_or(SELDOM, |left| left.min(LOOK))
     }
 }
 
@@ -445,35 +312,10 @@ impl Ready {
         matches!(self.grant.request().action, Action::Read { .. })
     }
 
-    fn reads(&self) -> bool {
+    pub(super) fn reads(&self) -> bool {
         matches!(
             self.grant.request().action,
             Action::Read { .. } | Action::Interact
         )
-    }
-}
-
-fn action_word(action: &Action) -> &'static str {
-    match action {
-        Action::Read { .. } => "read",
-        Action::Write { .. } => "write",
-        Action::Execute(_) => "execute",
-        Action::Interact => "interact",
-    }
-}
-
-/// A title as a purpose; long ones are cut, as this is one line on a screen.
-fn purpose(title: &str) -> Value {
-    let line: String = title
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .take(120)
-        .collect();
-    if line.is_empty() {
-        Value::Null
-    } else {
-        Value::from(line)
     }
 }

@@ -8,7 +8,7 @@ use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade};
 use axum::extract::{FromRequestParts as _, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Link, run};
 use crate::hub::error::ApiError;
@@ -63,45 +63,50 @@ async fn admit(
 ) -> Result<(Link, bool), Refusal> {
     let address = remote.words();
     if let Err(wait) = shared.gate.check(What::LinkDial, &address) {
-        return Err(Box::new(
-            ApiError::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "too_often",
-                "This address dials too often.",
-            )
-            .retry_after(wait.as_secs().max(1))
-            .into_response(),
-        ));
+        let text = "This address dials too often.";
+        let mut refusal = refuse(shared, StatusCode::TOO_MANY_REQUESTS, text, json!({}));
+        let wait = HeaderValue::from(wait.as_secs().max(1));
+        refusal.headers_mut().insert(header::RETRY_AFTER, wait);
+        return Err(refusal);
     }
     shared.gate.count(What::LinkDial, &address);
-    protocol(headers)?;
+    protocol(shared, headers)?;
     let (device, account, old) = token(shared, headers).await?;
     let said = text(headers, ws::HEADER_DEVICE);
     let boot = text(headers, ws::HEADER_BOOT);
     if said != device {
-        return Err(Box::new(
-            ApiError::new(
-                StatusCode::FORBIDDEN,
-                "device",
-                "This token belongs to another computer.",
-            )
-            .into_response(),
-        ));
+        let text = "This token belongs to another computer.";
+        let reason = json!({ "reason": "device" });
+        return Err(refuse(shared, StatusCode::FORBIDDEN, text, reason));
     }
     if boot.is_empty() || boot.len() > 128 {
-        return Err(Box::new(ApiError::bad("Lembas-Boot is missing.").into_response()));
+        let text = "Lembas-Boot is missing.";
+        return Err(refuse(shared, StatusCode::BAD_REQUEST, text, json!({})));
     }
-    let take = !text(headers, ws::HEADER_TAKE).is_empty();
+    let take = text(headers, ws::HEADER_TAKE) == "1";
     let why = place(shared, &device, &boot, take).await?;
-    let link = shared.links.take(&device, &account, &boot, address.clone(), why);
+    let link = shared
+        .links
+        .take(&device, &account, &boot, address.clone(), why);
     if why == "taken" {
         told_taken(shared, &account, &device, &address).await;
     }
     Ok((link, old))
 }
 
+/// A refusal that a device takes for ours: it names the product and the instance (L4, L5).
+fn refuse(shared: &Shared, status: StatusCode, text: &str, more: Value) -> Refusal {
+    let mut body = json!({
+        "product": "llembas", "instance": shared.facts.instance, "text": text,
+    });
+    if let (Some(body), Value::Object(more)) = (body.as_object_mut(), more) {
+        body.extend(more.into_iter().filter(|(_, v)| !v.is_null()));
+    }
+    Box::new((status, Json(body)).into_response())
+}
+
 /// Only our subprotocol is spoken; another number of it is told which side to update.
-fn protocol(headers: &HeaderMap) -> Result<(), Refusal> {
+fn protocol(shared: &Shared, headers: &HeaderMap) -> Result<(), Refusal> {
     let offered: Vec<String> = headers
         .get_all(header::SEC_WEBSOCKET_PROTOCOL)
         .iter()
@@ -124,22 +129,24 @@ fn protocol(headers: &HeaderMap) -> Result<(), Refusal> {
         Some(n) => format!(
             "This instance speaks link protocol {PROTOCOL} and this computer {n}: update lembas on this computer."
         ),
-        None => format!("This is a link of protocol {PROTOCOL}: dial it with {}.", ws::SUBPROTOCOL),
+        None => format!(
+            "This is a link of protocol {PROTOCOL}: dial it with {}.",
+            ws::SUBPROTOCOL
+        ),
     };
-    let body = json!({ "product": "llembas", "protocol": PROTOCOL, "text": text });
-    Err(Box::new((StatusCode::UPGRADE_REQUIRED, Json(body)).into_response()))
+    let more = json!({ "protocol": PROTOCOL });
+    Err(refuse(shared, StatusCode::UPGRADE_REQUIRED, &text, more))
 }
 
 async fn token(shared: &Shared, headers: &HeaderMap) -> Result<(String, String, bool), Refusal> {
     let bearer = text(headers, "authorization");
     let Some(token) = bearer.strip_prefix("Bearer ") else {
-        let body = json!({ "product": "llembas", "reason": "missing",
-                           "text": "A link needs the token of a paired computer." });
-        let mut response = (StatusCode::UNAUTHORIZED, Json(body)).into_response();
-        response
+        let text = "A link needs the token of a paired computer.";
+        let mut refusal = refuse(shared, StatusCode::UNAUTHORIZED, text, json!({}));
+        refusal
             .headers_mut()
             .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        return Err(Box::new(response));
+        return Err(refusal);
     };
     let used = shared.store.use_token(token.trim()).await;
     let used = used.map_err(|e| Box::new(ApiError::from(e).into_response()))?;
@@ -150,12 +157,17 @@ async fn token(shared: &Shared, headers: &HeaderMap) -> Result<(String, String, 
             scopes,
             old,
         } if scopes.iter().any(|s| s == "link") => Ok((device, account, old)),
-        TokenUse::Good { .. } => Err(invalid("scope", "This token is not for linking.", None)),
+        TokenUse::Good { .. } => Err(invalid(
+            shared,
+            "scope",
+            "This token is not for linking.",
+            None,
+        )),
         TokenUse::Refused {
             reason,
             text,
             since,
-        } => Err(invalid(reason, &text, since)),
+        } => Err(invalid(shared, reason, &text, since)),
         TokenUse::Stolen { device, account } => {
             shared.links.revoke(&device);
             devices::tell(shared, &device).await;
@@ -169,6 +181,7 @@ async fn token(shared: &Shared, headers: &HeaderMap) -> Result<(String, String, 
                 ),
             );
             Err(invalid(
+                shared,
                 "reused",
                 "An old token was used after its successor: access was taken back.",
                 Some(crate::clock::now_ms()),
@@ -177,14 +190,14 @@ async fn token(shared: &Shared, headers: &HeaderMap) -> Result<(String, String, 
     }
 }
 
-fn invalid(reason: &str, text: &str, since: Option<i64>) -> Refusal {
-    let body = json!({ "product": "llembas", "reason": reason, "text": text, "since": since });
-    let mut response = (StatusCode::UNAUTHORIZED, Json(body)).into_response();
-    response.headers_mut().insert(
+fn invalid(shared: &Shared, reason: &str, text: &str, since: Option<i64>) -> Refusal {
+    let more = json!({ "reason": reason, "since": since });
+    let mut refusal = refuse(shared, StatusCode::UNAUTHORIZED, text, more);
+    refusal.headers_mut().insert(
         header::WWW_AUTHENTICATE,
         HeaderValue::from_static("Bearer error=\"invalid_token\""),
     );
-    Box::new(response)
+    refusal
 }
 
 /// Two sockets, one device: the same process replaces itself; another one only when the holder
@@ -212,12 +225,11 @@ async fn place(
         return Ok("taken");
     }
     let (address, since) = (&holder.inner.address, holder.inner.since);
-    let body = json!({
-        "product": "llembas", "reason": "held",
-        "holder": { "address": address, "since": since },
-        "text": format!("Another process of this computer holds the link, from {address}. To take its place: lembas link take"),
-    });
-    Err(Box::new((StatusCode::CONFLICT, Json(body)).into_response()))
+    let text = format!(
+        "Another process of this computer holds the link, from {address}. To take its place: lembas link take"
+    );
+    let more = json!({ "reason": "held", "holder": { "address": address, "since": since } });
+    Err(refuse(shared, StatusCode::CONFLICT, &text, more))
 }
 
 async fn told_taken(shared: &Shared, account: &str, device: &str, address: &str) {
@@ -263,7 +275,9 @@ impl ws::Message for Message {
     fn ended(error: Self::Error) -> Result<Option<Incoming>, String> {
         let text = {
             let error: &dyn std::error::Error = &error;
-            error.source().map_or_else(|| error.to_string(), ToString::to_string)
+            error
+                .source()
+                .map_or_else(|| error.to_string(), ToString::to_string)
         };
         let is = |part: &str| text.to_lowercase().contains(part);
         if is("too long") || is("too large") {

@@ -4,6 +4,8 @@
 //! One task owns it. It takes whatever has come meanwhile as one batch, so that a fast device costs
 //! fewer transactions, not more; what is shown of streamed text is drawn once a batch.
 
+mod show;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +16,7 @@ use tokio::sync::mpsc;
 use super::notices::{self, Fact, What};
 use super::{Link, run};
 use crate::clock::{Instant, instant, sleep_until};
-use crate::hub::events::{Audience, Body, Event};
-use crate::hub::render::markdown;
 use crate::hub::render::stream::Stream;
-use crate::hub::view::item;
 use crate::hub::{Shared, asks, messages};
 use crate::ids::Position;
 use crate::link::ws;
@@ -48,7 +47,14 @@ pub(super) enum Heard {
     Update(Value),
     Event(Value),
     /// Follow a session from where the store ends.
-    Follow { session: String },
+    Follow {
+        session: String,
+    },
+    /// A session asked something: its items are to be stored and acknowledged, so that the
+    /// question's wait begins.
+    Asked {
+        session: String,
+    },
 }
 
 pub(super) struct Intake {
@@ -123,30 +129,6 @@ impl Intake {
         }
     }
 
-    /// When something is to be shown or said next.
-    fn due(&self) -> Option<Instant> {
-        let of_chat = |held: &Held| {
-            let streams = held.streams.values().filter_map(Stream::due);
-            let outs = held.outs.values().filter_map(|o| o.due);
-            let thoughts = held.thoughts.values().copied();
-            let ack = held
-                .ack
-                .map(|_| held.acked.map_or_else(instant, |a| a + ACK));
-            streams
-                .chain(outs)
-                .chain(thoughts)
-                .chain(held.chat_due)
-                .chain(held.follow_due)
-                .chain(ack)
-                .min()
-        };
-        self.chats
-            .values()
-            .filter_map(of_chat)
-            .chain(self.device_due)
-            .min()
-    }
-
     async fn take(&mut self, batch: Vec<Heard>) -> Result<(), StoreError> {
         let mut session: Option<String> = None;
         let mut puts: Vec<Put> = Vec::new();
@@ -154,6 +136,12 @@ impl Intake {
             let fact = match &heard {
                 Heard::Update(params) => notices::update(params),
                 Heard::Event(params) => notices::event(params),
+                Heard::Asked { session } => {
+                    if self.held(session).await?.followed.is_none() {
+                        self.follow(session).await?;
+                    }
+                    continue;
+                }
                 Heard::Follow { session } => {
                     let session = session.clone();
                     self.follow(&session).await?;
@@ -164,13 +152,15 @@ impl Intake {
                 continue;
             };
             if session.as_ref() != Some(&of) {
-                self.store(session.take(), std::mem::take(&mut puts)).await?;
+                self.store(session.take(), std::mem::take(&mut puts))
+                    .await?;
                 session = Some(of.clone());
             }
             match what {
                 What::Item(put) => puts.push(put),
                 What::Phase(phase) => {
-                    self.store(session.clone(), std::mem::take(&mut puts)).await?;
+                    self.store(session.clone(), std::mem::take(&mut puts))
+                        .await?;
                     self.phase(&of, phase).await?;
                 }
             }
@@ -268,7 +258,10 @@ impl Intake {
         }
         self.tell_items(&id, items).await?;
         if gap && let Some(held) = self.chats.get_mut(&session) {
-            tracing::warn!(device = self.link.inner.device, "text is missing: it is asked for again");
+            tracing::warn!(
+                device = self.link.inner.device,
+                "text is missing: it is asked for again"
+            );
             let at = held.followed.map_or_else(instant, |f| f + FOLLOW);
             held.follow_due.get_or_insert(at);
         }
@@ -302,7 +295,10 @@ impl Intake {
                 items.insert(put.seq);
                 if took == Took::New {
                     let key = data.get("key").and_then(Value::as_str).unwrap_or_default();
-                    shared.store.prompt_taken(id.clone(), key.to_owned()).await?;
+                    shared
+                        .store
+                        .prompt_taken(id.clone(), key.to_owned())
+                        .await?;
                     shared
                         .store
                         .chat_progress(id.clone(), None, Some(true), false)
@@ -415,6 +411,10 @@ impl Intake {
             }
         };
         let held = self.held(session).await?;
+        if held.cards.len() > HELD {
+            // Looked up again when one of them goes on.
+            held.cards.clear();
+        }
         held.cards.insert(call, card);
         let out = held.outs.entry(seq).or_insert_with(|| Out {
             card,
@@ -437,7 +437,10 @@ impl Intake {
 
     async fn phase(&mut self, session: &str, phase: Value) -> Result<(), StoreError> {
         let id = self.held(session).await?.id.to_string();
-        let name = phase.get("phase").and_then(Value::as_str).unwrap_or_default();
+        let name = phase
+            .get("phase")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let ended = matches!(name, "stopped" | "failed");
         if let Some(words) = notices::phase_words(&phase) {
             *self.link.inner.words.lock() = Some(words);
@@ -459,126 +462,6 @@ impl Intake {
             .get_or_insert_with(|| instant() + Duration::from_secs(1));
         Ok(())
     }
-
-    /// Tells items as they are now.
-    async fn tell_items(&self, chat: &str, seqs: BTreeSet<u64>) -> Result<(), StoreError> {
-        let mut told = BTreeSet::new();
-        for seq in seqs {
-            let Some(item) = item::of_row(&self.shared, chat, seq).await? else {
-                continue;
-            };
-            let root = item.get("seq").and_then(Value::as_u64).unwrap_or(seq);
-            if told.insert(root) {
-                self.emit(
-                    "item",
-                    format!("item:{chat}:{root}"),
-                    json!({ "chat": chat, "item": item }),
-                );
-            }
-        }
-        Ok(())
-    }
-
-    fn emit(&self, kind: &'static str, key: String, data: Value) {
-        let to = Audience::Account(self.link.inner.account.clone());
-        self.shared.events.emit(to, Event::json(kind, Some(key), data));
-    }
-
-    /// Shows and says what is due.
-    async fn show(&mut self, all: bool) {
-        let now = instant();
-        let is_due = |at: Instant| all || at <= now;
-        let mut chats = Vec::new();
-        let mut follows = Vec::new();
-        let mut acks = Vec::new();
-        let mut thoughts = Vec::new();
-        for (session, held) in &mut self.chats {
-            for (seq, stream) in &mut held.streams {
-                if stream.due().is_some_and(is_due)
-                    && let Some(paint) = stream.paint(now)
-                {
-                    let event = Event {
-                        kind: "md",
-                        key: Some(format!("md:{}:{seq}", held.id)),
-                        body: Body::Blocks {
-                            chat: Arc::clone(&held.id),
-                            seq: *seq,
-                            keep: paint.keep,
-                            html: paint.html,
-                            at: paint.at,
-                        },
-                    };
-                    let to = Audience::Account(self.link.inner.account.clone());
-                    self.shared.events.emit(to, event);
-                }
-            }
-            for out in held.outs.values_mut() {
-                if out.due.is_some_and(is_due) {
-                    out.due = None;
-                    out.told = Some(now);
-                    let html = item::tail(&out.tail, TAIL_LINES);
-                    let data = json!({ "chat": &*held.id, "seq": out.card, "html": html, "at": out.at });
-                    let to = Audience::Account(self.link.inner.account.clone());
-                    let key = Some(format!("out:{}:{}", held.id, out.card));
-                    self.shared.events.emit(to, Event::json("out", key, data));
-                }
-            }
-            held.thoughts.retain(|seq, due| {
-                let show = is_due(*due);
-                if show {
-                    thoughts.push((Arc::clone(&held.id), *seq));
-                }
-                !show
-            });
-            if held.chat_due.is_some_and(is_due) {
-                held.chat_due = None;
-                held.chat_told = Some(now);
-                chats.push(Arc::clone(&held.id));
-            }
-            if held.follow_due.is_some_and(is_due) {
-                held.follow_due = None;
-                follows.push(session.clone());
-            }
-            if let Some(position) = held.ack
-                && held.acked.is_none_or(|a| is_due(a + ACK))
-            {
-                held.ack = None;
-                held.acked = Some(now);
-                acks.push((session.clone(), position));
-            }
-            if held.outs.len() > HELD {
-                held.outs.retain(|_, o| o.due.is_some());
-            }
-        }
-        for (chat, seq) in thoughts {
-            self.tell_thought(&chat, seq).await;
-        }
-        for chat in chats {
-            notices::tell_chat(&self.shared, &chat).await;
-        }
-        if self.device_due.is_some_and(is_due) {
-            self.device_due = None;
-            crate::hub::devices::tell(&self.shared, &self.link.inner.device).await;
-        }
-        for session in follows {
-            if let Err(error) = self.follow(&session).await {
-                tracing::warn!(%error, "what is missing could not be asked for");
-            }
-        }
-        for (session, position) in acks {
-            let params = json!({ "sessionId": session, "seq": position.seq, "at": position.at });
-            let _closed = self.peer.notify("_lembas/ack", params).await;
-        }
-    }
-
-    async fn tell_thought(&self, chat: &str, seq: u64) {
-        if let Ok(Some(row)) = self.shared.store.item(chat.to_owned(), seq).await {
-            let item = json!({ "seq": seq, "turn": row.turn, "time": row.time, "kind": "thought",
-                               "html": markdown::whole(&row.text), "open": row.open });
-            let data = json!({ "chat": chat, "item": item });
-            self.emit("item", format!("item:{chat}:{seq}"), data);
-        }
-    }
 }
 
 /// One `_lembas/follow`. A device that knows less than we do has begun a new epoch: its old chats
@@ -597,7 +480,7 @@ async fn follow(shared: &Shared, link: &Link, peer: &Peer, session: &str, from: 
         && let Some(epoch) = epoch
     {
         run::close_old(shared, &link.inner.device, epoch).await;
-        peer.close(ws::code::RESTART, "epoch");
+        peer.close(ws::code::RESTART, "restart");
         return;
     }
     let known = shared
@@ -611,6 +494,10 @@ async fn follow(shared: &Shared, link: &Link, peer: &Peer, session: &str, from: 
         let _kept = shared.store.close_chat(chat.id.clone(), why).await;
         notices::tell_chat(shared, &chat.id).await;
     } else {
-        tracing::warn!(device = link.inner.device, code = error.code, "a session could not be followed");
+        tracing::warn!(
+            device = link.inner.device,
+            code = error.code,
+            "a session could not be followed"
+        );
     }
 }

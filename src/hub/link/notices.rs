@@ -60,21 +60,28 @@ pub(super) fn update(params: &Value) -> Option<Fact> {
             ("call", Content::Whole(data))
         }
         "tool_call_update" => call_update(update, meta, at)?,
-        "plan" => ("plan", Content::Whole(json!({ "entries": update.get("entries") }))),
+        "plan" => {
+            let more = meta.get("more").cloned().unwrap_or(Value::Bool(false));
+            let data = json!({ "entries": update.get("entries"), "more": more });
+            ("plan", Content::Whole(data))
+        }
         "current_mode_update" => (
             "mode",
             Content::Whole(json!({ "mode": update.get("currentModeId"), "by": meta.get("by") })),
         ),
-        "session_info_update" => {
-            ("title", Content::Whole(json!({ "title": update.get("title") })))
-        }
+        "session_info_update" => (
+            "title",
+            Content::Whole(json!({ "title": update.get("title") })),
+        ),
         _ => return None,
     };
     Some(Fact {
         session,
         what: What::Item(Put {
             seq,
-            turn: number("turn").and_then(|t| u32::try_from(t).ok()).unwrap_or(0),
+            turn: number("turn")
+                .and_then(|t| u32::try_from(t).ok())
+                .unwrap_or(0),
             time: meta.get("time").and_then(Value::as_i64).unwrap_or(0),
             kind,
             call,
@@ -94,7 +101,11 @@ fn call_update(update: &Value, meta: &Value, at: u64) -> Option<(&'static str, C
             Content::Whole(json!({ "allowed": meta.get("allowed") })),
         )),
         status @ ("completed" | "failed") => {
-            let other = if status == "completed" { "ok" } else { "failed" };
+            let other = if status == "completed" {
+                "ok"
+            } else {
+                "failed"
+            };
             let text = update
                 .get("content")
                 .and_then(Value::as_array)
@@ -141,9 +152,9 @@ pub(super) fn event(params: &Value) -> Option<Fact> {
         _ => return None,
     };
     let call = data.get("call").and_then(Value::as_str).map(str::to_owned);
-    let turn = data.get("turn").and_then(Value::as_u64);
-    let time = data.get("time").and_then(Value::as_i64);
-    let data = if kind == "plan" { json!({ "plan": data }) } else { data };
+    let said = |key: &str| params.get(key).or_else(|| data.get(key));
+    let turn = said("turn").and_then(Value::as_u64);
+    let time = said("time").and_then(Value::as_i64);
     Some(Fact {
         session,
         what: What::Item(Put {
@@ -160,7 +171,11 @@ pub(super) fn event(params: &Value) -> Option<Fact> {
 /// What a phase is, in words, for "last heard".
 pub(super) fn phase_words(phase: &Value) -> Option<String> {
     let text = |key: &str| phase.get(key).and_then(Value::as_str).unwrap_or_default();
-    let what = if text("purpose").is_empty() { text("tool") } else { text("purpose") };
+    let what = if text("purpose").is_empty() {
+        text("tool")
+    } else {
+        text("purpose")
+    };
     let words = match text("phase") {
         "running_tool" => format!("running {what}"),
         "waiting_for_model" => format!("waiting for {}", text("model")),
@@ -202,15 +217,31 @@ mod tests {
             "update": { "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "ünd" } },
             "_meta": { "lembas": { "seq": 7, "at": 10, "turn": 2, "time": 5 } },
         }));
-        let Some(Fact { what: What::Item(put), .. }) = fact else { panic!() };
+        let Some(Fact {
+            what: What::Item(put),
+            ..
+        }) = fact
+        else {
+            panic!()
+        };
         assert_eq!((put.seq, put.turn, put.kind), (7, 2, "text"));
-        assert_eq!(put.what, Content::Tail { text: "ünd".into(), end: 10 });
+        assert_eq!(
+            put.what,
+            Content::Tail {
+                text: "ünd".into(),
+                end: 10
+            }
+        );
     }
 
     #[test]
     fn what_is_not_known_is_nothing() {
-        for params in [json!(null), json!({}), json!({ "sessionId": "s", "update": { "sessionUpdate": "dance" }, "_meta": { "lembas": { "seq": 1 } } }),
-            json!({ "sessionId": "s", "update": { "sessionUpdate": "plan" } })] {
+        for params in [
+            json!(null),
+            json!({}),
+            json!({ "sessionId": "s", "update": { "sessionUpdate": "dance" }, "_meta": { "lembas": { "seq": 1 } } }),
+            json!({ "sessionId": "s", "update": { "sessionUpdate": "plan" } }),
+        ] {
             assert_eq!(update(&params), None);
             assert_eq!(event(&params), None);
         }

@@ -51,12 +51,8 @@ pub(super) async fn run(shared: Arc<Shared>, link: Link, socket: WebSocket, old_
             heard: heard.clone(),
         })
     };
-    let (peer, done) = rpc::start_with(
-        ws::frames(socket, None),
-        served,
-        Limits::instance(),
-        &tasks,
-    );
+    let (peer, done) =
+        rpc::start_with(ws::frames(socket, None), served, Limits::instance(), &tasks);
     *link.inner.peer.lock() = Some(peer.clone());
     if let Some((code, reason)) = link.inner.ended.lock().take() {
         peer.close(code, &reason);
@@ -68,11 +64,22 @@ pub(super) async fn run(shared: Arc<Shared>, link: Link, socket: WebSocket, old_
             tasks.spawn("link intake", intake.run(hear));
             tasks.spawn(
                 "link begin",
-                begin(Arc::clone(&shared), link.clone(), peer.clone(), heard, old_token),
+                begin(
+                    Arc::clone(&shared),
+                    link.clone(),
+                    peer.clone(),
+                    heard,
+                    old_token,
+                ),
             );
             tasks.spawn(
                 "link work",
-                work::run(Arc::clone(&shared), link.clone(), peer.clone(), tasks.clone()),
+                work::run(
+                    Arc::clone(&shared),
+                    link.clone(),
+                    peer.clone(),
+                    tasks.clone(),
+                ),
             );
             devices::tell(&shared, &link.inner.device).await;
         }
@@ -88,7 +95,9 @@ pub(super) async fn run(shared: Arc<Shared>, link: Link, socket: WebSocket, old_
 /// `initialize` within its time, and whether this is a device we can work with.
 async fn handshake(shared: &Shared, link: &Link, peer: &Peer) -> Result<Ready, String> {
     let known = shared.store.device(link.inner.device.clone()).await;
-    let known = known.map_err(|e| e.to_string())?.ok_or("the device is unknown")?;
+    let known = known
+        .map_err(|e| e.to_string())?
+        .ok_or("the device is unknown")?;
     let mut ours = json!({
         "protocol": PROTOCOL, "spec": crate::hub::spec_version(),
         "instance": shared.facts.instance, "capabilities": CAPABILITIES,
@@ -106,7 +115,9 @@ async fn handshake(shared: &Shared, link: &Link, peer: &Peer) -> Result<Ready, S
         "clientInfo": { "name": "lembas-hub", "title": shared.facts.name,
                         "version": env!("CARGO_PKG_VERSION") },
     });
-    let answer = peer.request_within("initialize", params, ws::INITIALIZE).await;
+    let answer = peer
+        .request_within("initialize", params, ws::INITIALIZE)
+        .await;
     let answer = match answer {
         Ok(answer) => answer,
         Err(error) => {
@@ -114,7 +125,12 @@ async fn handshake(shared: &Shared, link: &Link, peer: &Peer) -> Result<Ready, S
                 Some(rpc) => rpc.message.clone(),
                 None => "initialize".to_owned(),
             };
-            peer.close(ws::code::INITIALIZE, short(&reason));
+            tracing::info!(
+                device = link.inner.device,
+                reason,
+                "initialize was not answered well"
+            );
+            peer.close(ws::code::INITIALIZE, "initialize");
             return Err(error.to_string());
         }
     };
@@ -128,7 +144,7 @@ async fn handshake(shared: &Shared, link: &Link, peer: &Peer) -> Result<Ready, S
     }
     let text = |path: &str| meta.pointer(path).and_then(Value::as_str).map(clean);
     if text("/device/id").is_some_and(|id| id != link.inner.device) {
-        peer.close(ws::code::REFUSED, "device");
+        peer.close(ws::code::INITIALIZE, "initialize");
         return Err("it is another device than its token's".to_owned());
     }
     let epoch = text("/epoch").unwrap_or_default();
@@ -165,12 +181,6 @@ fn clean(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(128).collect()
 }
 
-/// As much as a close frame carries.
-fn short(reason: &str) -> &str {
-    let end = (0..=100).rev().find(|n| reason.is_char_boundary(*n));
-    reason.get(..end.unwrap_or(0).min(reason.len())).unwrap_or("initialize")
-}
-
 /// The device counts anew: what it numbered before stays readable and closed.
 pub(super) async fn close_old(shared: &Shared, device: &str, epoch: &str) {
     let why = "this computer's store was put back to an older state".to_owned();
@@ -193,7 +203,11 @@ async fn begin(
 ) {
     if link.can("resume") {
         if let Err(why) = sync(&shared, &link, &peer, &heard).await {
-            tracing::warn!(device = link.inner.device, why, "the sessions could not be listed");
+            tracing::warn!(
+                device = link.inner.device,
+                why,
+                "the sessions could not be listed"
+            );
         }
     } else {
         tracing::info!(device = link.inner.device, "no resume: live events only");

@@ -31,7 +31,8 @@ impl Service for Served {
         match call.method.as_str() {
             "session/request_permission" | "_lembas/ask" => {
                 let (shared, link) = (Arc::clone(&self.shared), self.link.clone());
-                async move { ask(&shared, &link, call).await }.boxed()
+                let heard = self.heard.clone();
+                async move { ask(&shared, &link, &heard, call).await }.boxed()
             }
             // Files and terminals are the computer's own; this instance offers none.
             other => std::future::ready(Err(RpcError::method_not_found(other))).boxed(),
@@ -47,16 +48,25 @@ impl Service for Served {
         };
         if self.heard.try_send(heard).is_err() {
             // Ahead of our disk by more than is held here: what is stored is where it goes on.
-            self.peer.close(ws::code::LATER, &ws::retry_after(std::time::Duration::from_secs(1)));
+            self.peer.close(
+                ws::code::LATER,
+                &ws::retry_after(std::time::Duration::from_secs(1)),
+            );
         }
     }
 }
 
 /// A question. It is kept and shown; its answer goes by `_lembas/answer`, so that a dropped link
 /// loses neither. The request itself ends when the device takes it back, or with the link.
-async fn ask(shared: &Shared, link: &Link, call: Call) -> Result<Value, RpcError> {
+async fn ask(
+    shared: &Shared,
+    link: &Link,
+    heard: &mpsc::Sender<Heard>,
+    call: Call,
+) -> Result<Value, RpcError> {
     let stored = asks::heard(shared, link, &call.params).await;
-    stored.map_err(|text| RpcError::invalid_params(text))?;
+    let session = stored.map_err(RpcError::invalid_params)?;
+    let _link_ended = heard.send(Heard::Asked { session }).await;
     tokio::select! {
         () = call.cancelled.cancelled() => {}
         _ = call.peer.closed() => {}

@@ -139,16 +139,23 @@ impl One {
     /// Whether the journal shows the prompt meanwhile.
     async fn taken(&self, work: &Work) -> Result<bool, StoreError> {
         let device = self.link.inner.device.clone();
-        let now = self.shared.store.work(device, "prompt", work.key.clone()).await?;
+        let now = self
+            .shared
+            .store
+            .work(device, "prompt", work.key.clone())
+            .await?;
         Ok(now.is_some_and(|w| w.state == "taken"))
     }
 
     async fn steer(&self, work: Work, chat: Chat) -> Result<(), StoreError> {
         let params = json!({
-            "sessionId": chat.session, "key": work.key, "when": "next step",
+            "sessionId": chat.session, "key": work.key, "when": "next_step",
             "content": parts(&work.params),
         });
-        let answer = self.peer.request_within("_lembas/steer", params, SMALL).await;
+        let answer = self
+            .peer
+            .request_within("_lembas/steer", params, SMALL)
+            .await;
         match answer {
             Ok(_) => self.done(&work, None).await?,
             Err(CallError::Rpc(_)) => {
@@ -170,7 +177,10 @@ impl One {
             .await;
         match answer {
             Ok(taken) => {
-                let at = taken.get("at").and_then(Value::as_i64).unwrap_or_else(now_ms);
+                let at = taken
+                    .get("at")
+                    .and_then(Value::as_i64)
+                    .unwrap_or_else(now_ms);
                 asks::taken(&self.shared, &work, at).await
             }
             Err(CallError::Rpc(error)) if error.code == GONE => {
@@ -189,7 +199,11 @@ impl One {
         let params = json!({
             "sessionId": chat.session, "turn": work.params.get("turn"), "key": work.key,
         });
-        match self.peer.request_within("_lembas/stop", params, SMALL).await {
+        match self
+            .peer
+            .request_within("_lembas/stop", params, SMALL)
+            .await
+        {
             Ok(answer) => {
                 self.done(&work, None).await?;
                 let mut progress = json!({ "phase": "stopped", "since": now_ms(), "by": "you" });
@@ -230,9 +244,12 @@ impl One {
             };
             let answer = if option == "mode" {
                 let params = json!({ "sessionId": chat.session, "modeId": value });
-                self.peer.request_within("session/set_mode", params, SMALL).await
+                self.peer
+                    .request_within("session/set_mode", params, SMALL)
+                    .await
             } else {
-                let params = json!({ "sessionId": chat.session, "configId": option, "value": value });
+                let params =
+                    json!({ "sessionId": chat.session, "configId": option, "value": value });
                 let method = "session/set_config_option";
                 self.peer.request_within(method, params, SMALL).await
             };
@@ -258,7 +275,10 @@ impl One {
                 Err(_) => return Ok(()),
             }
         }
-        self.shared.store.chat_took(chat.id.clone(), now, lowered).await?;
+        self.shared
+            .store
+            .chat_took(chat.id.clone(), now, lowered)
+            .await?;
         self.done(&work, None).await?;
         notices::tell_chat(&self.shared, &chat.id).await;
         Ok(())
@@ -266,7 +286,11 @@ impl One {
 
     async fn delete(&self, work: Work) -> Result<(), StoreError> {
         let params = json!({ "sessionId": work.params.get("session") });
-        match self.peer.request_within("session/delete", params, SMALL).await {
+        match self
+            .peer
+            .request_within("session/delete", params, SMALL)
+            .await
+        {
             Ok(_) | Err(CallError::Rpc(_)) => self.done(&work, None).await,
             Err(_) => Ok(()),
         }
@@ -279,7 +303,10 @@ impl One {
         }
         let from = self.shared.store.follow_from(chat.id.clone()).await?;
         let params = json!({ "sessionId": chat.session, "seq": from.seq, "at": from.at });
-        let followed = self.peer.request_within("_lembas/follow", params, SMALL).await;
+        let followed = self
+            .peer
+            .request_within("_lembas/follow", params, SMALL)
+            .await;
         if let Err(error) = followed {
             tracing::debug!(%error, "a session could not be followed before its prompt");
         }
@@ -297,14 +324,22 @@ impl One {
 
 /// What the device said, for a person: its text, else its message.
 fn said(error: &RpcError) -> String {
-    let text = error.data.as_ref().and_then(|d| d.get("text")).and_then(Value::as_str);
+    let text = error
+        .data
+        .as_ref()
+        .and_then(|d| d.get("text"))
+        .and_then(Value::as_str);
     text.unwrap_or(&error.message).chars().take(500).collect()
 }
 
 /// A message as ACP content.
 fn parts(body: &Value) -> Value {
     let mut parts = Vec::new();
-    if let Some(text) = body.get("text").and_then(Value::as_str).filter(|t| !t.is_empty()) {
+    if let Some(text) = body
+        .get("text")
+        .and_then(Value::as_str)
+        .filter(|t| !t.is_empty())
+    {
         parts.push(json!({ "type": "text", "text": text }));
     }
     let more = body.get("parts").and_then(Value::as_array);

@@ -17,7 +17,14 @@ struct Style {
 }
 
 const COLOURS: [&str; 8] = [
-    "a-black", "a-red", "a-green", "a-yellow", "a-blue", "a-magenta", "a-cyan", "a-white",
+    "a-black",
+    "a-red",
+    "a-green",
+    "a-yellow",
+    "a-blue",
+    "a-magenta",
+    "a-cyan",
+    "a-white",
 ];
 
 impl Style {
@@ -301,7 +308,10 @@ mod tests {
             "\u{1b}[1;31",
         ] {
             let out = html(evil);
-            assert!(!out.contains('\u{1b}') && !out.contains('\u{9b}') && !out.contains('\u{7}'), "{out:?}");
+            assert!(
+                !out.contains('\u{1b}') && !out.contains('\u{9b}') && !out.contains('\u{7}'),
+                "{out:?}"
+            );
             let bare = out.replace("<span class=\"", "").replace("</span>", "");
             assert!(!bare.contains('<'), "{out:?}");
             assert!(out.len() < 8000);

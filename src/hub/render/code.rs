@@ -31,7 +31,11 @@ pub(crate) fn block(code: &str, language: &str, coloured: bool) -> String {
     } else {
         escape(code)
     };
-    let label = if language.is_empty() { "text" } else { &language };
+    let label = if language.is_empty() {
+        "text"
+    } else {
+        &language
+    };
     format!(
         "<div class=\"block\"><header><span>{}</span><button class=\"link\" type=\"button\" \
          data-copy>Copy</button></header><pre tabindex=\"0\"><code>{inner}</code></pre></div>",

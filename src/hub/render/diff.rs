@@ -161,14 +161,24 @@ impl Rows {
         let both: Vec<(String, String)> = gone
             .iter()
             .zip(come.iter())
-            .map(|(g, c)| if paired { words(g.text, c.text) } else { (marked(g.text), marked(c.text)) })
+            .map(|(g, c)| {
+                if paired {
+                    words(g.text, c.text)
+                } else {
+                    (marked(g.text), marked(c.text))
+                }
+            })
             .collect();
         for (n, line) in gone.iter().enumerate() {
-            let html = both.get(n).map_or_else(|| marked(line.text), |b| b.0.clone());
+            let html = both
+                .get(n)
+                .map_or_else(|| marked(line.text), |b| b.0.clone());
             self.row("del", line.number, "−", &html);
         }
         for (n, line) in come.iter().enumerate() {
-            let html = both.get(n).map_or_else(|| marked(line.text), |b| b.1.clone());
+            let html = both
+                .get(n)
+                .map_or_else(|| marked(line.text), |b| b.1.clone());
             self.row("add", line.number, "+", &html);
         }
         gone.clear();
@@ -227,7 +237,11 @@ mod tests {
     #[test]
     fn markup_in_a_file_stays_text_and_long_diffs_end() {
         let drawn = draw("@@ -0,0 +1,1 @@\n+<script>alert(1)</script>\u{202e}\n");
-        assert!(drawn.html.contains("&lt;script&gt;") && drawn.html.contains("U+202E") && drawn.html.contains("new file"));
+        assert!(
+            drawn.html.contains("&lt;script&gt;")
+                && drawn.html.contains("U+202E")
+                && drawn.html.contains("new file")
+        );
         let mut long = String::from("@@ -1,0 +1,5000 @@\n");
         for _ in 0..5000 {
             long.push_str("+x\n");

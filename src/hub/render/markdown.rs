@@ -15,9 +15,37 @@ const MAX_TEXT: usize = 2 * 1024 * 1024;
 static WALL: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
     let mut wall = ammonia::Builder::empty();
     wall.add_tags([
-        "p", "br", "hr", "strong", "em", "del", "code", "pre", "ul", "ol", "li", "blockquote",
-        "h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "a",
-        "input", "sup", "div", "button", "span", "header",
+        "p",
+        "br",
+        "hr",
+        "strong",
+        "em",
+        "del",
+        "code",
+        "pre",
+        "ul",
+        "ol",
+        "li",
+        "blockquote",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "a",
+        "input",
+        "sup",
+        "div",
+        "button",
+        "span",
+        "header",
     ])
     .add_tag_attributes("a", ["href", "title"])
     .add_tag_attributes("ol", ["start"])
@@ -78,7 +106,9 @@ pub(super) fn parse(text: &str, done: bool) -> Vec<Block> {
         }
         events.push(event);
         if depth == 0 {
-            let last = text.get(range.end..).is_none_or(|rest| rest.trim().is_empty());
+            let last = text
+                .get(range.end..)
+                .is_none_or(|rest| rest.trim().is_empty());
             let html = draw(std::mem::take(&mut events), done || !last);
             if !html.trim().is_empty() {
                 blocks.push(Block { start, html });
@@ -189,19 +219,44 @@ mod tests {
     #[test]
     fn every_tag_of_the_output_is_one_of_ours() {
         let evil = [
-            "<svg/onload=alert(1)>", "<a href='javascript:x'>", "</p></div><script>", "<!-- <script> -->",
-            "[a](data:text/html,<script>)", "`<script>`", "```html\n<script>\n```", "<https://x.example/<script>>",
-            "&lt;script&gt;", "<math><mtext></form><form><mglyph><style></math><img src onerror=1>",
-            "[x]: javascript:alert(1)\n[x]", "<b\n\nonclick=1>", "- <iframe src=x>\n  - <object>", "\u{0}<script>",
-            "[a](//x.example/b)", "[a](/api/v2/signout)",
+            "<svg/onload=alert(1)>",
+            "<a href='javascript:x'>",
+            "</p></div><script>",
+            "<!-- <script> -->",
+            "[a](data:text/html,<script>)",
+            "`<script>`",
+            "```html\n<script>\n```",
+            "<https://x.example/<script>>",
+            "&lt;script&gt;",
+            "<math><mtext></form><form><mglyph><style></math><img src onerror=1>",
+            "[x]: javascript:alert(1)\n[x]",
+            "<b\n\nonclick=1>",
+            "- <iframe src=x>\n  - <object>",
+            "\u{0}<script>",
+            "[a](//x.example/b)",
+            "[a](/api/v2/signout)",
         ];
         for text in evil {
             for html in blocks(text) {
                 for tag in html.split('<').skip(1) {
-                    let name: String = tag.trim_start_matches('/').chars().take_while(char::is_ascii_alphanumeric).collect();
-                    assert!(["p", "a", "code", "pre", "div", "header", "span", "button", "ul", "li", "em", "strong", "br"].contains(&name.as_str()), "{text:?} → {html}");
+                    let name: String = tag
+                        .trim_start_matches('/')
+                        .chars()
+                        .take_while(char::is_ascii_alphanumeric)
+                        .collect();
+                    assert!(
+                        [
+                            "p", "a", "code", "pre", "div", "header", "span", "button", "ul", "li",
+                            "em", "strong", "br"
+                        ]
+                        .contains(&name.as_str()),
+                        "{text:?} → {html}"
+                    );
                 }
-                assert!(!html.contains("javascript:") || !html.contains("href=\"javascript"), "{html}");
+                assert!(
+                    !html.contains("javascript:") || !html.contains("href=\"javascript"),
+                    "{html}"
+                );
                 assert!(!html.contains("href=\"/"), "{html}");
             }
         }

@@ -69,7 +69,10 @@ impl Stream {
             n if n > LONG => Duration::from_millis(100),
             _ => Duration::from_millis(15),
         };
-        Some(self.painted.map_or_else(crate::clock::instant, |p| p + rest))
+        Some(
+            self.painted
+                .map_or_else(crate::clock::instant, |p| p + rest),
+        )
     }
 
     /// What changed since the last paint.
@@ -147,6 +150,10 @@ mod tests {
     #[test]
     fn an_open_code_block_looks_like_code_from_the_start() {
         let stream = Stream::new("```python\nprint(".to_owned());
-        assert!(stream.shown[0].starts_with("<div class=\"block\">"), "{:?}", stream.shown);
+        assert!(
+            stream.shown[0].starts_with("<div class=\"block\">"),
+            "{:?}",
+            stream.shown
+        );
     }
 }

@@ -41,13 +41,16 @@ pub(super) fn answer(shared: &Arc<Shared>, account: &str, body: &Value) -> Respo
         0 => Duration::ZERO,
         pace => Duration::from_secs(1) / pace,
     };
-    answer::stream(unfold(chunks(&id, &said, used), move |mut chunks| async move {
-        let chunk = chunks.pop_front()?;
-        if !pause.is_zero() && !chunks.is_empty() {
-            sleep(pause).await;
-        }
-        Some((Ok(chunk.into_bytes()), chunks))
-    }))
+    answer::stream(unfold(
+        chunks(&id, &said, used),
+        move |mut chunks| async move {
+            let chunk = chunks.pop_front()?;
+            if !pause.is_zero() && !chunks.is_empty() {
+                sleep(pause).await;
+            }
+            Some((Ok(chunk.into_bytes()), chunks))
+        },
+    ))
 }
 
 fn count(shared: &Arc<Shared>, account: &str, used: Tokens) {
@@ -80,7 +83,11 @@ fn calls(said: &Answer) -> Vec<Value> {
 }
 
 fn finish(said: &Answer) -> &'static str {
-    if said.calls.is_empty() { "stop" } else { "tool_calls" }
+    if said.calls.is_empty() {
+        "stop"
+    } else {
+        "tool_calls"
+    }
 }
 
 fn whole(id: &str, said: &Answer, used: Tokens) -> Value {
@@ -107,7 +114,10 @@ fn chunks(id: &str, said: &Answer, used: Tokens) -> VecDeque<String> {
         format!("data: {event}\n\n")
     };
     let delta = |delta: Value, finish: Option<&str>| {
-        event(json!([{ "index": 0, "delta": delta, "finish_reason": finish }]), None)
+        event(
+            json!([{ "index": 0, "delta": delta, "finish_reason": finish }]),
+            None,
+        )
     };
     let mut out = VecDeque::new();
     out.push_back(delta(json!({ "role": "assistant", "content": "" }), None));

@@ -58,7 +58,11 @@ pub(super) async fn answer(
         model,
         body,
     };
-    if streamed { streaming(asked).await } else { whole(asked).await }
+    if streamed {
+        streaming(asked).await
+    } else {
+        whole(asked).await
+    }
 }
 
 struct Asked {
@@ -134,7 +138,10 @@ fn refused(name: &str, status: u16, said: &str, retry: Option<&HeaderValue>) -> 
         .or_else(|| parsed.get("error"))
         .or_else(|| parsed.get("message"))
         .and_then(Value::as_str)
-        .map_or_else(|| said.split_whitespace().collect::<Vec<_>>().join(" "), str::to_owned);
+        .map_or_else(
+            || said.split_whitespace().collect::<Vec<_>>().join(" "),
+            str::to_owned,
+        );
     let words: String = words.chars().take(500).collect();
     let (status, code, text) = match status {
         401 | 403 => (
@@ -193,7 +200,10 @@ async fn whole(asked: Asked) -> ApiResult<Response> {
         ApiError::new(
             StatusCode::BAD_GATEWAY,
             "model_failed",
-            format!("{} answered something that cannot be read.", asked.model.name),
+            format!(
+                "{} answered something that cannot be read.",
+                asked.model.name
+            ),
         )
     })?;
     asked.count(used(&parsed).unwrap_or_default());
@@ -254,11 +264,7 @@ async fn as_event(error: ApiError) -> Vec<u8> {
 type Pieces = mpsc::Sender<Result<Vec<u8>, std::io::Error>>;
 
 /// Asks until the server has begun, and says meanwhile what it does.
-async fn patient(
-    asked: &Arc<Asked>,
-    begun: Option<Sending>,
-    pieces: &Pieces,
-) -> ApiResult<()> {
+async fn patient(asked: &Arc<Asked>, begun: Option<Sending>, pieces: &Pieces) -> ApiResult<()> {
     let until = instant() + LOADING;
     let mut send = match begun {
         Some(begun) => begun,
@@ -308,7 +314,11 @@ async fn say_loading(asked: &Asked, pieces: &Pieces) -> Result<(), ()> {
 
 /// Whether an Ollama server has the model not in memory yet. Any other server says nothing here.
 async fn loads(asked: &Asked) -> bool {
-    let root = asked.model.url.strip_suffix("/v1").unwrap_or(&asked.model.url);
+    let root = asked
+        .model
+        .url
+        .strip_suffix("/v1")
+        .unwrap_or(&asked.model.url);
     let ask = asked.shared.http.to(root).get(format!("{root}/api/ps"));
     let Ok(Ok(response)) = timeout(Duration::from_millis(500), ask.send()).await else {
         return false;
@@ -321,12 +331,15 @@ async fn loads(asked: &Asked) -> bool {
         .ok()
         .and_then(|b| serde_json::from_slice(&b).ok())
         .unwrap_or_default();
-    list.get("models").and_then(Value::as_array).is_some_and(|models| {
-        !models.iter().any(|m| {
-            let name = m.get("name").and_then(Value::as_str).unwrap_or_default();
-            name == asked.model.model || name.strip_suffix(":latest") == Some(&asked.model.model)
+    list.get("models")
+        .and_then(Value::as_array)
+        .is_some_and(|models| {
+            !models.iter().any(|m| {
+                let name = m.get("name").and_then(Value::as_str).unwrap_or_default();
+                name == asked.model.model
+                    || name.strip_suffix(":latest") == Some(&asked.model.model)
+            })
         })
-    })
 }
 
 /// Passes a stream on, piece by piece, and reads in passing what was used.
@@ -363,7 +376,10 @@ async fn pass(asked: &Asked, response: reqwest::Response, pieces: &Pieces) -> Ap
                 return Err(ApiError::new(
                     StatusCode::GATEWAY_TIMEOUT,
                     "model_silent",
-                    format!("{name} said nothing for {} min.", last.elapsed().as_secs() / 60),
+                    format!(
+                        "{name} said nothing for {} min.",
+                        last.elapsed().as_secs() / 60
+                    ),
                 ));
             }
         }
@@ -422,13 +438,26 @@ mod tests {
             let mut reader = UsageReader::default();
             reader.read(&stream.as_bytes()[..cut]);
             reader.read(&stream.as_bytes()[cut..]);
-            assert_eq!((reader.used.input, reader.used.cached_input, reader.used.output), (12, 8, 3));
+            assert_eq!(
+                (
+                    reader.used.input,
+                    reader.used.cached_input,
+                    reader.used.output
+                ),
+                (12, 8, 3)
+            );
         }
     }
 
     #[test]
     fn a_refused_key_of_the_server_is_not_the_devices() {
-        let error = format!("{:?}", refused("m", 401, "{\"error\":{\"message\":\"bad key\"}}", None));
-        assert!(error.contains("502") && error.contains("model_key"), "{error}");
+        let error = format!(
+            "{:?}",
+            refused("m", 401, "{\"error\":{\"message\":\"bad key\"}}", None)
+        );
+        assert!(
+            error.contains("502") && error.contains("model_key"),
+            "{error}"
+        );
     }
 }

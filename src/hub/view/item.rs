@@ -112,7 +112,9 @@ fn plain(row: &Row) -> Option<Value> {
         "mode" => {
             let mode = super::mode_name(text("mode").unwrap_or_default());
             let by = text("by").filter(|b| !b.is_empty());
-            let by = by.map(|b| format!(", by {}", escape(b))).unwrap_or_default();
+            let by = by
+                .map(|b| format!(", by {}", escape(b)))
+                .unwrap_or_default();
             mid(row, format!("Mode {}{by}", escape(mode)), None)
         }
         "turn_end" => turn_end(row),
@@ -132,8 +134,14 @@ fn turn_end(row: &Row) -> Option<Value> {
         "end_turn" => return None,
         "cancelled" => ("Stopped".to_owned(), None),
         "failed" => ("The turn could not go on".to_owned(), Some("bad")),
-        "max_tokens" => ("The answer was cut: it reached the model's longest".to_owned(), None),
-        "max_turn_requests" => ("Stopped after many steps, to ask whether to go on".to_owned(), None),
+        "max_tokens" => (
+            "The answer was cut: it reached the model's longest".to_owned(),
+            None,
+        ),
+        "max_turn_requests" => (
+            "Stopped after many steps, to ask whether to go on".to_owned(),
+            None,
+        ),
         "refusal" => ("The model refused to go on".to_owned(), None),
         other => (escape(other), None),
     };
@@ -179,15 +187,21 @@ fn plan(root: &Row, plans: &[Row]) -> Option<Value> {
     if first.seq != root.seq {
         return None;
     }
-    let plan = last
-        .data
-        .get("plan")
-        .cloned()
-        .unwrap_or_else(|| last.data.clone());
+    let entries = last.data.get("entries");
+    let mut plan = json!({});
+    if let Some(structure @ Value::Object(_)) = last.data.get("plan") {
+        plan = structure.clone();
+    }
+    if let (Some(map), Some(entries)) = (plan.as_object_mut(), entries) {
+        map.insert("entries".to_owned(), entries.clone());
+    }
     let mut html = String::new();
-    let entries = last.data.get("entries").and_then(Value::as_array);
+    let entries = entries.and_then(Value::as_array);
     for entry in entries.into_iter().flatten() {
-        let text = entry.get("content").and_then(Value::as_str).unwrap_or_default();
+        let text = entry
+            .get("content")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let (class, mark) = match entry.get("status").and_then(Value::as_str) {
             Some("completed") => (" class=\"is-done\"", "done"),
             Some("in_progress") => (" class=\"is-now\"", "on"),
@@ -217,7 +231,11 @@ fn step(chat: &str, call: &Row, rows: &[&Row]) -> Option<Value> {
             .any(|r| r.kind == "ask_settled" && r.data.get("ask") == id)
     });
     let status = match (result, ask, started) {
-        (Some(result), _, _) => result.data.get("status").and_then(Value::as_str).unwrap_or("ok"),
+        (Some(result), _, _) => result
+            .data
+            .get("status")
+            .and_then(Value::as_str)
+            .unwrap_or("ok"),
         (None, Some(_), _) => "asking",
         (None, None, Some(_)) => "running",
         (None, None, None) => "pending",
@@ -234,8 +252,19 @@ fn step(chat: &str, call: &Row, rows: &[&Row]) -> Option<Value> {
         ("block", json!(block)),
         ("title", json!(text("title"))),
         ("status", json!(status)),
-        ("ran", started.and_then(|s| s.data.get("allowed")).cloned().unwrap_or_default()),
-        ("ask", ask.and_then(|a| a.data.get("ask")).cloned().unwrap_or_default()),
+        (
+            "ran",
+            started
+                .and_then(|s| s.data.get("allowed"))
+                .cloned()
+                .unwrap_or_default(),
+        ),
+        (
+            "ask",
+            ask.and_then(|a| a.data.get("ask"))
+                .cloned()
+                .unwrap_or_default(),
+        ),
         ("path", json!(text("path"))),
     ] {
         map.insert(key.to_owned(), value);
@@ -246,7 +275,12 @@ fn step(chat: &str, call: &Row, rows: &[&Row]) -> Option<Value> {
                 map.insert(key.to_owned(), value.clone());
             }
         }
-        if let Some(drawn) = result.data.get("diff").and_then(Value::as_str).map(diff::draw) {
+        if let Some(drawn) = result
+            .data
+            .get("diff")
+            .and_then(Value::as_str)
+            .map(diff::draw)
+        {
             map.insert("diff_html".to_owned(), drawn.html.into());
             map.insert("added".to_owned(), drawn.added.into());
             map.insert("removed".to_owned(), drawn.removed.into());
@@ -266,7 +300,10 @@ pub(crate) fn words(row: &Row) -> &str {
     if row.kind == "output" {
         &row.text
     } else {
-        row.data.get("text").and_then(Value::as_str).unwrap_or_default()
+        row.data
+            .get("text")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 }
 

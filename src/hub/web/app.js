@@ -3,7 +3,7 @@
 import { api } from "./api.js";
 import { h, render } from "./dom.js";
 import { setHubNow } from "./time.js";
-import { store } from "./store.js";
+import { forget, store } from "./store.js";
 import { start, go, where } from "./router.js";
 import { begin, finish } from "./session.js";
 import { bare, frame, setTitle } from "./parts/frame.js";
@@ -106,9 +106,10 @@ function follow() {
   begin((why) => {
     // The drafts stay on this device and at the hub; the page says since when and why (U37, moment 8).
     outWhy = why;
-    store.me = null;
     following = false;
     finish();
+    leave();
+    forget();
     show();
   });
 }

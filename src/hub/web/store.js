@@ -40,6 +40,12 @@ export function emit(topic, detail) {
   for (const fn of [...(listeners.get(topic) ?? [])]) fn(detail);
 }
 
+/** Forgets all that was heard, e.g. because this browser was signed out: the next account must not see it. */
+export function forget() {
+  Object.assign(store, { me: null, loaded: false, trouble: null, head: 0, total: 0, models: [], conn: { state: "starting", since: Date.now() } });
+  for (const map of [store.devices, store.chats, store.asks, store.logs, store.heard]) map.clear();
+}
+
 let loading = null;
 
 /** Takes the whole state from the hub; true when it came. Also renews the chats that are open. */

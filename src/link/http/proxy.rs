@@ -7,8 +7,9 @@ use reqwest::Url;
 
 use crate::link::origin;
 
-/// The proxy variables of the environment, as they are set.
-#[derive(Clone, Debug, Default)]
+/// The proxy variables of the environment, as they are set. They may hold passwords, so none is
+/// shown.
+#[derive(Clone, Default)]
 pub struct ProxyVars {
     /// `HTTPS_PROXY`.
     pub https: Option<String>,
@@ -18,6 +19,12 @@ pub struct ProxyVars {
     pub all: Option<String>,
     /// `NO_PROXY`.
     pub none: Option<String>,
+}
+
+impl std::fmt::Debug for ProxyVars {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ProxyVars(…)")
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use super::*;
 use crate::link::dial::Io;
 use crate::link::ws;
-use crate::rpc::{Call, RpcError};
+use crate::rpc::{Call, Limits, Peer, RpcError, Service};
 
 struct Yes;
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::rpc::pair::{PairSink, PairSource, pair};
-use crate::rpc::{Closed, Sink as _, start, start_with};
+use crate::rpc::{Call, Closed, RpcError, Sink as _, start, start_with};
 
 /// A service that notes what it hears and knows a few methods.
 #[derive(Default)]

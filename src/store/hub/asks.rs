@@ -175,7 +175,11 @@ impl HubStore {
     }
 
     /// How far an answer is: `sending` or `sent`.
-    pub async fn ask_state(&self, ask: String, state: &'static str) -> Result<Option<Ask>, StoreError> {
+    pub async fn ask_state(
+        &self,
+        ask: String,
+        state: &'static str,
+    ) -> Result<Option<Ask>, StoreError> {
         self.db
             .write(Durability::Process, move |t| {
                 t.execute(
@@ -256,10 +260,8 @@ impl HubStore {
     pub async fn ask_count(&self, chat: String) -> Result<u64, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(
-                    "select count(*) from asks where chat = ?1 and state <> 'settled'",
-                )?
-                .query_row([chat], |r| r.get(0))
+                c.prepare("select count(*) from asks where chat = ?1 and state <> 'settled'")?
+                    .query_row([chat], |r| r.get(0))
             })
             .await
     }

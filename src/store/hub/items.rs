@@ -130,8 +130,10 @@ impl HubStore {
                     .query_row([&chat], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))
                     .optional()?;
                 match open {
-                    // Parts of a prompt have no positions: all of it is asked for again.
-                    Some((seq, _, kind)) if kind == "prompt" => position(c, &chat, seq),
+                    // Parts of a whole item have no positions: all of it is asked for again.
+                    Some((seq, _, kind)) if matches!(kind.as_str(), "prompt" | "plan") => {
+                        position(c, &chat, seq)
+                    }
                     Some((seq, at, _)) => Ok(Position { seq: Seq(seq), at }),
                     None => position(c, &chat, u64::MAX >> 1),
                 }
@@ -224,7 +226,11 @@ impl HubStore {
     }
 
     /// The newest item of a kind, if any.
-    pub async fn newest(&self, chat: String, kind: &'static str) -> Result<Option<Row>, StoreError> {
+    pub async fn newest(
+        &self,
+        chat: String,
+        kind: &'static str,
+    ) -> Result<Option<Row>, StoreError> {
         self.db
             .call(move |c| {
                 c.prepare(&format!(
@@ -315,11 +321,7 @@ fn insert(
     text: &str,
     open: bool,
 ) -> Result<(), rusqlite::Error> {
-    let data = if put.kind == "prompt" {
-        parts_of(data)
-    } else {
-        data.clone()
-    };
+    let data = parts_of(data);
     t.prepare(
         "insert into items (chat, seq, turn, time, kind, call, at, open, data, text)
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -345,7 +347,8 @@ fn insert(
     Ok(())
 }
 
-/// A prompt's parts arrive one by one under one number: `part` becomes the first of `parts`.
+/// An item may arrive in several words under one number: `more` says so and is not kept; a
+/// prompt's `part` becomes the first of its `parts`.
 fn parts_of(data: &Value) -> Value {
     let mut data = data.clone();
     if let Some(map) = data.as_object_mut() {
@@ -368,6 +371,12 @@ fn merge(
     if !matches!(kind, "prompt" | "plan") {
         return Ok(Took::Known);
     }
+    if data.get("more").is_none_or(|m| m != true) {
+        t.execute(
+            "update items set open = 0 where chat = ?1 and seq = ?2",
+            params![chat, seq],
+        )?;
+    }
     let old: String = t.query_row(
         "select data from items where chat = ?1 and seq = ?2",
         params![chat, seq],
@@ -382,19 +391,13 @@ fn merge(
         let Some(part) = new.get("part") else {
             return Ok(Took::Known);
         };
-        if new.get("more").is_none_or(|m| m != true) {
-            t.execute(
-                "update items set open = 0 where chat = ?1 and seq = ?2",
-                params![chat, seq],
-            )?;
-        }
         if let Some(parts) = map.get_mut("parts").and_then(Value::as_array_mut)
             && !parts.contains(part)
         {
             parts.push(part.clone());
         }
     } else {
-        for (key, value) in new {
+        for (key, value) in new.iter().filter(|(key, _)| *key != "more") {
             map.insert(key.clone(), value.clone());
         }
     }

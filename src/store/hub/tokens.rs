@@ -73,7 +73,10 @@ impl HubStore {
     }
 
     /// Whether a token is good, without counting it as used: for requests beside the link.
-    pub async fn token_good(&self, token: &str) -> Result<Option<(String, String, Vec<String>)>, StoreError> {
+    pub async fn token_good(
+        &self,
+        token: &str,
+    ) -> Result<Option<(String, String, Vec<String>)>, StoreError> {
         let hash = hash(token);
         self.db
             .call(move |c| {
@@ -184,7 +187,12 @@ fn judge(t: &rusqlite::Connection, hash: &str, now: i64) -> Result<TokenUse, rus
         });
     }
     if f.state == "replaced" {
-        revoke(t, &f.device, "its old token was used again: someone may have a copy", now)?;
+        revoke(
+            t,
+            &f.device,
+            "its old token was used again: someone may have a copy",
+            now,
+        )?;
         return Ok(TokenUse::Stolen {
             device: f.device,
             account: f.account,

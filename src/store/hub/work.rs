@@ -162,7 +162,10 @@ impl HubStore {
                     "update work set state = ?2, note = ?3 where id = ?1 and state <> 'done'",
                     params![id, state, note],
                 )?;
-                t.execute("delete from work where state = 'done' and made < ?1", [week])?;
+                t.execute(
+                    "delete from work where state = 'done' and made < ?1",
+                    [week],
+                )?;
                 Ok(())
             })
             .await
@@ -292,7 +295,10 @@ impl HubStore {
     pub async fn drop_queued(&self, chat: String, key: String) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                Ok(t.execute("delete from queue where chat = ?1 and key = ?2", [chat, key])? == 1)
+                Ok(t.execute(
+                    "delete from queue where chat = ?1 and key = ?2",
+                    [chat, key],
+                )? == 1)
             })
             .await
     }

@@ -49,9 +49,17 @@ impl Service for Plays {
                 return answer;
             }
             let (answer, wait) = oneshot::channel();
-            let one = Asked { method: call.method, params: call.params, answer };
-            asked.send(one).await.map_err(|_| RpcError::internal("the test is over"))?;
-            wait.await.unwrap_or_else(|_| Err(RpcError::internal("not answered")))
+            let one = Asked {
+                method: call.method,
+                params: call.params,
+                answer,
+            };
+            asked
+                .send(one)
+                .await
+                .map_err(|_| RpcError::internal("the test is over"))?;
+            wait.await
+                .unwrap_or_else(|_| Err(RpcError::internal("not answered")))
         }
         .boxed()
     }
@@ -78,7 +86,16 @@ pub struct Dial<'a> {
 
 impl<'a> Dial<'a> {
     pub fn new(device: &'a str, token: &'a str) -> Self {
-        Self { device, token, boot: "boot-1", protocol: ws::SUBPROTOCOL, epoch: "e1", sessions: json!([]), take: false, own: "" }
+        Self {
+            device,
+            token,
+            boot: "boot-1",
+            protocol: ws::SUBPROTOCOL,
+            epoch: "e1",
+            sessions: json!([]),
+            take: false,
+            own: "",
+        }
     }
 
     pub async fn go(self, rig: &Rig) -> Dialled {
@@ -86,7 +103,10 @@ impl<'a> Dial<'a> {
         let mut request = url.into_client_request().unwrap();
         let headers = request.headers_mut();
         if !self.token.is_empty() {
-            headers.insert("authorization", format!("Bearer {}", self.token).parse().unwrap());
+            headers.insert(
+                "authorization",
+                format!("Bearer {}", self.token).parse().unwrap(),
+            );
         }
         headers.insert("sec-websocket-protocol", self.protocol.parse().unwrap());
         headers.insert(ws::HEADER_DEVICE, self.device.parse().unwrap());
@@ -97,8 +117,14 @@ impl<'a> Dial<'a> {
         let stream = match soon(tokio_tungstenite::connect_async(request)).await {
             Ok((stream, _)) => stream,
             Err(tungstenite::Error::Http(answer)) => {
-                let auth = answer.headers().get("www-authenticate").map(|v| v.to_str().unwrap().to_owned());
-                let body = answer.body().as_ref().and_then(|b| serde_json::from_slice(b).ok());
+                let auth = answer
+                    .headers()
+                    .get("www-authenticate")
+                    .map(|v| v.to_str().unwrap().to_owned());
+                let body = answer
+                    .body()
+                    .as_ref()
+                    .and_then(|b| serde_json::from_slice(b).ok());
                 return Err((answer.status().as_u16(), body.unwrap_or_default(), auth));
             }
             Err(error) => panic!("{error}"),
@@ -106,15 +132,33 @@ impl<'a> Dial<'a> {
         let canned: Canned = Arc::default();
         canned.lock().extend([
             ("initialize".to_owned(), Ok(hello(self.device, self.epoch))),
-            ("_lembas/sync".to_owned(), Ok(json!({ "sessions": self.sessions, "next": null, "head": 1 }))),
+            (
+                "_lembas/sync".to_owned(),
+                Ok(json!({ "sessions": self.sessions, "next": null, "head": 1 })),
+            ),
             ("_lembas/follow".to_owned(), Ok(json!({}))),
         ]);
         canned.lock().remove(self.own);
         let (asked, asks) = mpsc::channel(64);
         let (told, tells) = mpsc::channel(1024);
-        let plays = Plays { canned: Arc::clone(&canned), asked, told };
-        let (peer, done) = rpc::start(ws::frames(stream, None), Arc::new(plays), Limits::device(), &Tasks::new());
-        Ok(Device { peer, done: Some(done), asked: asks, told: tells, canned })
+        let plays = Plays {
+            canned: Arc::clone(&canned),
+            asked,
+            told,
+        };
+        let (peer, done) = rpc::start(
+            ws::frames(stream, None),
+            Arc::new(plays),
+            Limits::device(),
+            &Tasks::new(),
+        );
+        Ok(Device {
+            peer,
+            done: Some(done),
+            asked: asks,
+            told: tells,
+            canned,
+        })
     }
 }
 
@@ -171,14 +215,23 @@ impl Device {
 
     pub async fn update(&self, session: &str, seq: u64, at: u64, update: Value, more: Value) {
         let mut meta = json!({ "seq": seq, "at": at, "turn": 1, "time": 1000 + seq });
-        meta.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        meta.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         let params = json!({ "sessionId": session, "update": update, "_meta": { "lembas": meta } });
         self.peer.notify("session/update", params).await.unwrap();
     }
 
     pub async fn prompt(&self, session: &str, seq: u64, key: &str, text: &str) {
         let update = json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } });
-        self.update(session, seq, 0, update, json!({ "key": key, "source": "person" })).await;
+        self.update(
+            session,
+            seq,
+            0,
+            update,
+            json!({ "key": key, "source": "person" }),
+        )
+        .await;
     }
 
     /// A piece of an answer that ends at `at`.

@@ -21,7 +21,9 @@ pub struct Rig {
 }
 
 pub async fn soon<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(SOON, future).await.expect("nothing came in time")
+    tokio::time::timeout(SOON, future)
+        .await
+        .expect("nothing came in time")
 }
 
 impl Rig {
@@ -67,11 +69,22 @@ impl Rig {
         format!("{}{path}", self.hub.url())
     }
 
-    pub async fn call(&self, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value) {
+    pub async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> (StatusCode, Value) {
         self.call_as(&self.cookie, method, path, body).await
     }
 
-    pub async fn call_as(&self, cookie: &str, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value) {
+    pub async fn call_as(
+        &self,
+        cookie: &str,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> (StatusCode, Value) {
         let mut request = self
             .http
             .request(method, self.url(&format!("/api/v2{path}")))
@@ -84,7 +97,10 @@ impl Rig {
         let answer = soon(request.send()).await.unwrap();
         let status = answer.status();
         let text = answer.text().await.unwrap();
-        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+        (
+            status,
+            serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        )
     }
 
     pub async fn get(&self, path: &str) -> Value {
@@ -102,28 +118,45 @@ impl Rig {
     /// Pairs a computer as its program would, approved on the page. Answers id and token.
     pub async fn pair(&self, id: &str, name: &str) -> (String, String) {
         let grant = self.authorize(id, name).await;
-        self.post("/link/approve", json!({ "code": grant["user_code"] })).await;
+        self.post("/link/approve", json!({ "code": grant["user_code"] }))
+            .await;
         let (status, token) = self.poll(&grant).await;
         assert_eq!(status, 200, "{token}");
-        (token["device"].as_str().unwrap().to_owned(), token["access_token"].as_str().unwrap().to_owned())
+        (
+            token["device_id"].as_str().unwrap().to_owned(),
+            token["access_token"].as_str().unwrap().to_owned(),
+        )
     }
 
     pub async fn authorize(&self, id: &str, name: &str) -> Value {
         let form = [
-            ("client_id", "lembas"), ("scope", "link memory models"), ("device_id", id), ("device_name", name),
-            ("device_os", "linux"), ("device_arch", "x86_64"), ("device_version", "0.1.0"),
+            ("client_id", "lembas"),
+            ("scope", "link memory models"),
+            ("device_id", id),
+            ("device_name", name),
+            ("device_os", "linux"),
+            ("device_arch", "x86_64"),
+            ("device_version", "0.1.0"),
         ];
         self.form("/oauth/device_authorization", &form).await.1
     }
 
     pub async fn poll(&self, grant: &Value) -> (u16, Value) {
         let code = grant["device_code"].as_str().unwrap();
-        let form = [("grant_type", "urn:ietf:params:oauth:grant-type:device_code"), ("device_code", code), ("client_id", "lembas")];
+        let form = [
+            ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"),
+            ("device_code", code),
+            ("client_id", "lembas"),
+        ];
         self.form("/oauth/token", &form).await
     }
 
     pub async fn form(&self, path: &str, form: &[(&str, &str)]) -> (u16, Value) {
-        let body = form.iter().map(|(k, v)| format!("{k}={}", v.replace(' ', "+"))).collect::<Vec<_>>().join("&");
+        let body = form
+            .iter()
+            .map(|(k, v)| format!("{k}={}", v.replace(' ', "+")))
+            .collect::<Vec<_>>()
+            .join("&");
         let answer = self
             .http
             .post(self.url(path))
@@ -170,7 +203,12 @@ async fn serve(folder: &std::path::Path, tasks: &Tasks) -> Hub {
 }
 
 pub fn cookie_of(answer: &reqwest::Response) -> String {
-    let set = answer.headers().get("set-cookie").expect("a cookie").to_str().unwrap();
+    let set = answer
+        .headers()
+        .get("set-cookie")
+        .expect("a cookie")
+        .to_str()
+        .unwrap();
     set.split(';').next().unwrap().to_owned()
 }
 

@@ -10,9 +10,18 @@ async fn a_one_time_link_signs_in_once_and_in_one_browser() {
     let rig = Rig::start().await;
     let link = rig.hub.one_time_link().await.unwrap();
     let first = rig.http.get(&link.url).send().await.unwrap();
-    assert_eq!((first.status().as_u16(), first.headers()["location"].to_str().unwrap()), (303, "/"));
+    assert_eq!(
+        (
+            first.status().as_u16(),
+            first.headers()["location"].to_str().unwrap()
+        ),
+        (303, "/")
+    );
     let set = first.headers()["set-cookie"].to_str().unwrap().to_owned();
-    assert!(set.contains("HttpOnly") && set.contains("SameSite=Lax"), "{set}");
+    assert!(
+        set.contains("HttpOnly") && set.contains("SameSite=Lax"),
+        "{set}"
+    );
     let cookie = cookie_of(&first);
     let (status, me) = rig.call_as(&cookie, Method::GET, "/me", None).await;
     assert_eq!(status, 200, "{me}");
@@ -20,7 +29,10 @@ async fn a_one_time_link_signs_in_once_and_in_one_browser() {
     assert_eq!(second.headers()["location"], "/signin?why=link_used");
     assert!(second.headers().get("set-cookie").is_none());
     let (status, body) = rig.call_as("", Method::GET, "/me", None).await;
-    assert_eq!((status.as_u16(), &body["error"]["code"]), (401, &json!("signed_out")));
+    assert_eq!(
+        (status.as_u16(), &body["error"]["code"]),
+        (401, &json!("signed_out"))
+    );
 }
 
 #[tokio::test]
@@ -32,18 +44,44 @@ async fn the_first_account_is_set_up_and_its_password_counts() {
     let (status, body) = rig.call(Method::POST, "/setup", Some(setup.clone())).await;
     assert_eq!(status, 200, "{body}");
     let (status, body) = rig.call(Method::POST, "/setup", Some(setup)).await;
-    assert_eq!((status.as_u16(), &body["error"]["code"]), (403, &json!("link_used")));
+    assert_eq!(
+        (status.as_u16(), &body["error"]["code"]),
+        (403, &json!("link_used"))
+    );
     assert!(rig.hub.is_set_up().await.unwrap());
     let wrong = json!({ "name": "ana", "password": "WDJB-MJHT" });
     let (status, body) = rig.call(Method::POST, "/signin", Some(wrong)).await;
-    assert_eq!((status.as_u16(), &body["error"]["looks_like"]), (403, &json!("link_code")));
-    let (status, _) = rig.call(Method::POST, "/signin", Some(json!({ "name": "ana", "password": "correct horse" }))).await;
+    assert_eq!(
+        (status.as_u16(), &body["error"]["looks_like"]),
+        (403, &json!("link_code"))
+    );
+    let (status, _) = rig
+        .call(
+            Method::POST,
+            "/signin",
+            Some(json!({ "name": "ana", "password": "correct horse" })),
+        )
+        .await;
     assert_eq!(status, 200);
     for _ in 0..10 {
-        rig.call(Method::POST, "/signin", Some(json!({ "name": "bob", "password": "x" }))).await;
+        rig.call(
+            Method::POST,
+            "/signin",
+            Some(json!({ "name": "bob", "password": "x" })),
+        )
+        .await;
     }
-    let (status, body) = rig.call(Method::POST, "/signin", Some(json!({ "name": "ana", "password": "correct horse" }))).await;
-    assert_eq!((status.as_u16(), &body["error"]["code"]), (429, &json!("too_often")));
+    let (status, body) = rig
+        .call(
+            Method::POST,
+            "/signin",
+            Some(json!({ "name": "ana", "password": "correct horse" })),
+        )
+        .await;
+    assert_eq!(
+        (status.as_u16(), &body["error"]["code"]),
+        (429, &json!("too_often"))
+    );
 }
 
 #[tokio::test]
@@ -59,11 +97,20 @@ async fn ending_the_others_ends_their_streams_with_words() {
     let (status, body) = rig.call(Method::DELETE, "/sessions", None).await;
     assert_eq!((status.as_u16(), &body["ended"]), (200, &json!(1)));
     let told = stream.of("signed_out").await;
-    assert!(told["text"].as_str().unwrap().contains("You were signed out here"), "{told}");
+    assert!(
+        told["text"]
+            .as_str()
+            .unwrap()
+            .contains("You were signed out here"),
+        "{told}"
+    );
     assert_eq!(soon(stream.next()).await, None, "the stream ends");
     let (status, body) = rig.call_as(&other, Method::GET, "/me", None).await;
     assert_eq!(status, 401);
-    assert!(body["error"]["since"].is_i64() && body["error"]["why"].is_string(), "{body}");
+    assert!(
+        body["error"]["since"].is_i64() && body["error"]["why"].is_string(),
+        "{body}"
+    );
     assert_eq!(rig.call(Method::GET, "/me", None).await.0, 200);
 }
 
@@ -78,7 +125,11 @@ async fn a_change_must_come_from_our_own_page() {
         ("no origin", None, Some("1")),
         ("null origin", Some("null"), Some("1")),
     ] {
-        let mut request = rig.http.post(&url).header("cookie", &rig.cookie).json(&json!({}));
+        let mut request = rig
+            .http
+            .post(&url)
+            .header("cookie", &rig.cookie)
+            .json(&json!({}));
         if let Some(origin) = origin {
             request = request.header("origin", origin);
         }
@@ -90,7 +141,11 @@ async fn a_change_must_come_from_our_own_page() {
         let body: Value = answer.json().await.unwrap();
         assert_eq!(body["error"]["code"], "not_from_page", "{name}");
     }
-    assert_eq!(rig.call(Method::GET, "/me", None).await.0, 200, "still signed in");
+    assert_eq!(
+        rig.call(Method::GET, "/me", None).await.0,
+        200,
+        "still signed in"
+    );
 }
 
 #[tokio::test]
@@ -104,10 +159,26 @@ async fn another_name_for_this_computer_is_not_answered() {
         (format!("evil.example:{port}"), false),
         ("127.0.0.1".to_owned(), false),
     ] {
-        let answer = rig.http.get(rig.url("/api/v2/me")).header("cookie", &rig.cookie).header("host", &host).send().await.unwrap();
-        let want = if good { StatusCode::OK } else { StatusCode::MISDIRECTED_REQUEST };
+        let answer = rig
+            .http
+            .get(rig.url("/api/v2/me"))
+            .header("cookie", &rig.cookie)
+            .header("host", &host)
+            .send()
+            .await
+            .unwrap();
+        let want = if good {
+            StatusCode::OK
+        } else {
+            StatusCode::MISDIRECTED_REQUEST
+        };
         assert_eq!(answer.status(), want, "{host}");
-        assert!(answer.headers()["content-security-policy"].to_str().unwrap().starts_with("default-src 'self';"));
+        assert!(
+            answer.headers()["content-security-policy"]
+                .to_str()
+                .unwrap()
+                .starts_with("default-src 'self';")
+        );
         assert_eq!(answer.headers()["x-content-type-options"], "nosniff");
     }
 }
@@ -116,23 +187,52 @@ async fn another_name_for_this_computer_is_not_answered() {
 async fn a_body_over_its_bound_is_refused_in_words() {
     let rig = Rig::signed().await;
     let big = "x".repeat(2 * 1024 * 1024);
-    let (status, body) = rig.call(Method::POST, "/chats", Some(json!({ "text": big }))).await;
-    assert_eq!((status.as_u16(), &body["error"]["code"]), (413, &json!("too_large")));
-    let (status, body) = rig.call(Method::POST, "/chats", Some(json!("no object"))).await;
-    assert_eq!((status.as_u16(), &body["error"]["code"]), (422, &json!("bad_request")));
+    let (status, body) = rig
+        .call(Method::POST, "/chats", Some(json!({ "text": big })))
+        .await;
+    assert_eq!(
+        (status.as_u16(), &body["error"]["code"]),
+        (413, &json!("too_large"))
+    );
+    let (status, body) = rig
+        .call(Method::POST, "/chats", Some(json!("no object")))
+        .await;
+    assert_eq!(
+        (status.as_u16(), &body["error"]["code"]),
+        (422, &json!("bad_request"))
+    );
 }
 
 #[tokio::test]
 async fn the_shell_is_served_everywhere_and_files_have_tags() {
     let rig = Rig::start().await;
-    for path in ["/", "/c/abc", "/approvals", "/settings", "/schedules", "/link?code=A", "/signin"] {
+    for path in [
+        "/",
+        "/c/abc",
+        "/approvals",
+        "/settings",
+        "/schedules",
+        "/link?code=A",
+        "/signin",
+    ] {
         let answer = rig.http.get(rig.url(path)).send().await.unwrap();
         assert_eq!(answer.status(), 200, "{path}");
         assert_eq!(answer.headers()["content-type"], "text/html; charset=utf-8");
     }
-    let first = rig.http.get(rig.url("/assets/index.html")).send().await.unwrap();
+    let first = rig
+        .http
+        .get(rig.url("/assets/index.html"))
+        .send()
+        .await
+        .unwrap();
     let tag = first.headers()["etag"].clone();
-    let again = rig.http.get(rig.url("/assets/index.html")).header("if-none-match", tag).send().await.unwrap();
+    let again = rig
+        .http
+        .get(rig.url("/assets/index.html"))
+        .header("if-none-match", tag)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(again.status(), 304);
     for path in ["/assets/../Cargo.toml", "/assets/%2e%2e/hub.rs", "/nowhere"] {
         let answer = rig.http.get(rig.url(path)).send().await.unwrap();

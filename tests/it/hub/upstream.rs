@@ -45,18 +45,32 @@ pub async fn start(say: impl Fn(&str) -> Say + Send + Sync + 'static) -> Upstrea
     Upstream { url, heard, gone }
 }
 
-async fn serve(mut stream: TcpStream, say: &(dyn Fn(&str) -> Say + Send + Sync), log: &Mutex<Vec<String>>, gone: tokio::sync::mpsc::Sender<()>) {
+async fn serve(
+    mut stream: TcpStream,
+    say: &(dyn Fn(&str) -> Say + Send + Sync),
+    log: &Mutex<Vec<String>>,
+    gone: tokio::sync::mpsc::Sender<()>,
+) {
     let mut bytes = Vec::new();
     let mut buffer = [0; 8192];
     let request = loop {
-        let Ok(count) = stream.read(&mut buffer).await else { return };
+        let Ok(count) = stream.read(&mut buffer).await else {
+            return;
+        };
         if count == 0 {
             return;
         }
         bytes.extend_from_slice(&buffer[..count]);
         let text = String::from_utf8_lossy(&bytes).to_string();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|l| l.to_lowercase().strip_prefix("content-length: ").map(|n| n.parse::<usize>().unwrap())).unwrap_or(0);
+            let length = head
+                .lines()
+                .find_map(|l| {
+                    l.to_lowercase()
+                        .strip_prefix("content-length: ")
+                        .map(|n| n.parse::<usize>().unwrap())
+                })
+                .unwrap_or(0);
             if body.len() >= length {
                 break text;
             }
@@ -66,7 +80,10 @@ async fn serve(mut stream: TcpStream, say: &(dyn Fn(&str) -> Say + Send + Sync),
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     match say(&request) {
         Say::Whole(status, headers, body) => {
-            let text = format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n{body}", body.len());
+            let text = format!(
+                "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n{body}",
+                body.len()
+            );
             let _gone = stream.write_all(text.as_bytes()).await;
         }
         Say::Events(events) => {
@@ -81,7 +98,10 @@ async fn serve(mut stream: TcpStream, say: &(dyn Fn(&str) -> Say + Send + Sync),
             let _told = gone.send(()).await;
         }
         Say::Breaks(text) => {
-            let chunked = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{text}\r\n", text.len());
+            let chunked = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{text}\r\n",
+                text.len()
+            );
             let _gone = stream.write_all(chunked.as_bytes()).await;
         }
         Say::Nothing => {

@@ -31,10 +31,9 @@ async fn two_questions_are_open_at_once_and_the_refusal_reaches_the_model() {
     assert_eq!(progress.phase, Phase::WaitingForPerson);
     assert_eq!(progress.data["ask"], json!(open[0].body.ask));
     // The second is answered first; the order of the runs stays that of the calls.
-    let at = session
-        .answer(answer(&open[1], Outcome::Allow, Scope::Once))
-        .await
-        .unwrap();
+    let mut yes = answer(&open[1], Outcome::Allow, Scope::Once);
+    yes.note = Some("be quick".into());
+    let at = session.answer(yes).await.unwrap();
     assert!(at > 0);
     let mut no = answer(&open[0], Outcome::Refuse, Scope::Once);
     no.note = Some("use the other one".into());
@@ -48,6 +47,7 @@ async fn two_questions_are_open_at_once_and_the_refusal_reaches_the_model() {
     assert!(text.contains("use the other one"), "{text}");
     let messages = home.model.requests()[1]["messages"].to_string();
     assert!(messages.contains("use the other one"));
+    assert!(result_of(&items, "0003").1.contains("be quick"));
     assert!(matches!(
         session.answer(no).await,
         Err(AnswerError::Settled { how: Settled::Refused, by, .. }) if by == "you, on this computer"
@@ -184,7 +184,7 @@ async fn what_would_run_changed_so_the_answer_does_not_count() {
 #[tokio::test]
 async fn a_yes_is_to_what_was_shown_also_when_its_turn_comes_later() {
     let home = Home::new().await;
-    let (_registry, session) = home.local().await;
+    let (registry, session) = home.local().await;
     home.model.play([
         Reply::calls(&[bash("gate"), bash("ask rm")]),
         Reply::text("ok"),
@@ -210,6 +210,17 @@ async fn a_yes_is_to_what_was_shown_also_when_its_turn_comes_later() {
         .unwrap();
     soon(turn).await.unwrap().unwrap().unwrap();
     assert_eq!(home.ran(), ["gate"]);
+    let log = registry.store().audit_log(99).await.unwrap();
+    let verdicts: Vec<&str> = log.iter().map(|l| l.verdict.as_str()).collect();
+    assert_eq!(
+        verdicts,
+        [
+            "ran",
+            "allowed once",
+            "not run (what would run has changed)",
+            "refused"
+        ]
+    );
     home.no_faults();
 }
 

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -36,9 +37,29 @@ pub(super) struct World {
     pub(super) ran: Mutex<Vec<String>>,
     /// Put behind every command when it is understood: changing it changes what would run.
     pub(super) version: Mutex<String>,
+    /// Put behind every result.
+    pub(super) says: Mutex<String>,
     /// Permits let `gate` commands go on.
     pub(super) gate: Semaphore,
     pub(super) readers: tokio::sync::Barrier,
+    /// Commands that run now.
+    pub(super) active: AtomicUsize,
+}
+
+/// Counts a command while it runs, however it ends.
+struct Active<'a>(&'a AtomicUsize);
+
+impl<'a> Active<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 pub(super) struct Home {
@@ -58,8 +79,10 @@ impl Home {
             world: Arc::new(World {
                 ran: Mutex::default(),
                 version: Mutex::default(),
+                says: Mutex::default(),
                 gate: Semaphore::new(0),
                 readers: tokio::sync::Barrier::new(2),
+                active: AtomicUsize::new(0),
             }),
             model: ModelServer::start(&tasks).await.unwrap(),
             config: Live::new(Config::default()),
@@ -85,7 +108,6 @@ impl Home {
             Arc::new(Fake("look", self.world.clone())),
         ];
         let setup = Setup {
-            own: Vec::new(),
             store: self.store().await,
             config: self.config.clone(),
             tools: Arc::new(Tools::of(tools)),
@@ -133,6 +155,10 @@ impl Home {
         config.remote.max_mode = Mode::Edit;
         change(&mut config.remote);
         self.config.set(config);
+    }
+
+    pub(super) fn active(&self) -> usize {
+        self.world.active.load(Ordering::SeqCst)
     }
 
     pub(super) fn ran(&self) -> Vec<String> {
@@ -393,6 +419,7 @@ impl Tool for Fake {
     ) -> BoxFuture<'a, Outcome> {
         let text = *prepared.state.downcast::<String>().unwrap();
         Box::pin(async move {
+            let _active = Active::new(&self.1.active);
             self.1.ran.lock().push(text.clone());
             let mut words = text.split(' ');
             let status = match words.find(|w| *w != "ask") {
@@ -428,7 +455,7 @@ impl Tool for Fake {
             Outcome {
                 plan: None,
                 status,
-                text: format!("ran {text}"),
+                text: format!("ran {text}{}", self.1.says.lock()),
                 diff: None,
                 path: None,
                 exit: Some(0),

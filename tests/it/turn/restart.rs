@@ -189,6 +189,7 @@ async fn told_to_end_a_turn_parks_holds_no_process_and_goes_on() {
     until(&session, |i| matches!(i.body, Body::Started { .. })).await;
     asks(&session, 1).await;
     assert!(registry.park().await);
+    assert_eq!(home.active(), 0);
     let parked = soon(turn).await.unwrap().unwrap();
     assert!(parked.unwrap_err().contains("parked"));
     let summary = session.summary().await;

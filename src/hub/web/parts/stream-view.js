@@ -63,6 +63,7 @@ export class StreamView extends HTMLElement {
     this.addEventListener("keydown", (event) => this.keys(event));
     this.sizes = new ResizeObserver(() => { if (this.width !== this.clientWidth) this.forget(); now(this.draw); });
     this.sizes.observe(this);
+    this.cards = new ResizeObserver(() => { if (this.follow.on && !this.follow.atEnd) now(this.move); });
     copyInside(this);
     this.stale = true;
     now(this.draw);
@@ -72,6 +73,7 @@ export class StreamView extends HTMLElement {
     for (const off of this.offs ?? []) off();
     this.follow?.close();
     this.sizes?.disconnect();
+    this.cards?.disconnect();
   }
 
   deviceName() {
@@ -295,6 +297,8 @@ export class StreamView extends HTMLElement {
         entry.el.dataset.key = entry.key;
         entry.dirty = true;
         entry.prose = null;
+        // A card changes by itself (an answer on its way, a trouble): the end stays in view then too.
+        if (entry.item.kind === "ask") this.cards.observe(entry.el);
       }
       if (entry.dirty) {
         drawEntry(entry, this);
@@ -325,6 +329,7 @@ export class StreamView extends HTMLElement {
   }
 
   unmount(entry) {
+    if (entry.el) this.cards.unobserve(entry.el);
     entry.el?.remove();
     entry.el = null;
     entry.prose = null;

@@ -1,0 +1,202 @@
+//! Protected names in the writable folders of a box: those that are there are bound read-only,
+//! those that are missing are covered while a command runs.
+//!
+//! A cover is an empty read-only folder. The box's maker leaves an empty folder of that name
+//! behind in the real place; it is taken away when the last command that covers it has ended. An
+//! empty folder is ignored by git and harmless where a crash leaves one.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::clock::{self, Instant};
+use crate::spec::permission::{Access, Place, permission};
+
+/// What is protected below the writable folders of one command.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// There, to be bound read-only.
+    pub(super) there: Vec<PathBuf>,
+    /// Repositories' own folders (or the files that point to them).
+    pub(super) repositories: Vec<PathBuf>,
+    /// Missing, to be covered.
+    pub(super) missing: Covers,
+}
+
+/// Looks for protected names at any depth of the roots (bounded) and for missing ones at the
+/// roots, the folder of work and those between.
+pub(super) fn names(roots: &[PathBuf], cwd: &Path) -> Names {
+    let mut names = Names::default();
+    let mut missing = Vec::new();
+    for root in roots {
+        for found in walked(root) {
+            if found
+                .file_name()
+                .is_some_and(|n| n.eq_ignore_ascii_case(".git"))
+            {
+                names.repositories.push(found);
+            } else {
+                names.there.push(found);
+            }
+        }
+        let mut at = Some(cwd).filter(|cwd| cwd.starts_with(root)).or(Some(root));
+        while let Some(folder) = at {
+            for entry in covered() {
+                let path = folder.join(entry);
+                // A file that is an empty folder is a cover that a crash left behind.
+                if path.symlink_metadata().is_err() && !missing.contains(&path) {
+                    missing.push(path);
+                }
+            }
+            at = folder.parent().filter(|up| up.starts_with(root));
+        }
+    }
+    names.missing = Covers::take(missing, &mut names.there);
+    names
+}
+
+/// Names that are covered where they are missing.
+fn covered() -> impl Iterator<Item = &'static str> {
+    permission()
+        .hardline
+        .protected
+        .iter()
+        .filter(|e| e.place == Place::Anywhere && e.cover)
+        .map(|e| e.path.as_str())
+}
+
+/// What a walk found, and when. A repository that appears between two walks is not bound until
+/// the next; what a boxed command makes itself is its own.
+type Walks = HashMap<PathBuf, (Instant, Vec<PathBuf>)>;
+
+static WALKS: LazyLock<Mutex<Walks>> = LazyLock::new(|| Mutex::new(HashMap::new()));
+
+/// How long a walk counts.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// The most folders of one walk; in larger trees what lies deepest is not found.
+const MOST_FOLDERS: usize = 8_000;
+
+/// The most walks that are remembered; then all are forgotten.
+const MOST_WALKS: usize = 64;
+
+fn walked(root: &Path) -> Vec<PathBuf> {
+    let now = clock::instant();
+    if let Some((when, found)) = WALKS.lock().get(root)
+        && now.duration_since(*when) < FRESH
+    {
+        // What was taken away since cannot be bound.
+        return found
+            .iter()
+            .filter(|p| p.symlink_metadata().is_ok())
+            .cloned()
+            .collect();
+    }
+    let found = walk(root);
+    let mut walks = WALKS.lock();
+    if walks.len() >= MOST_WALKS {
+        walks.clear();
+    }
+    walks.insert(root.to_path_buf(), (now, found.clone()));
+    found
+}
+
+fn walk(root: &Path) -> Vec<PathBuf> {
+    let single: Vec<&str> = entries().filter(|p| !p.contains('/')).collect();
+    let double: Vec<(&str, &str)> = entries().filter_map(|p| p.split_once('/')).collect();
+    let mut found = Vec::new();
+    let mut work = std::collections::VecDeque::from([root.to_path_buf()]);
+    let mut folders = 0;
+    while let Some(folder) = work.pop_front() {
+        folders += 1;
+        if folders > MOST_FOLDERS {
+            break;
+        }
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let path = entry.path();
+            if single.iter().any(|s| s.eq_ignore_ascii_case(name)) {
+                found.push(path);
+                continue;
+            }
+            for (first, second) in &double {
+                if first.eq_ignore_ascii_case(name) && path.join(second).symlink_metadata().is_ok()
+                {
+                    found.push(path.join(second));
+                }
+            }
+            // Links are not followed. Trees of packages are the same to everyone and large.
+            if entry.file_type().is_ok_and(|t| t.is_dir())
+                && !matches!(name, "node_modules" | "target" | "__pycache__" | ".venv")
+            {
+                work.push_back(path);
+            }
+        }
+    }
+    found
+}
+
+fn entries() -> impl Iterator<Item = &'static str> {
+    permission()
+        .hardline
+        .protected
+        .iter()
+        .filter(|e| e.place == Place::Anywhere && e.access != Access::None)
+        .map(|e| e.path.as_str())
+}
+
+/// How many running commands cover a missing name.
+static HELD: LazyLock<Mutex<HashMap<PathBuf, usize>>> =
+    LazyLock::new(|| Mutex::new(HashMap::new()));
+
+/// Missing names that one command covers. Dropping it takes the empty folders away again.
+#[derive(Debug, Default)]
+pub(super) struct Covers {
+    pub(super) paths: Vec<PathBuf>,
+}
+
+impl Covers {
+    /// Counts the covers. What another running command already covers is there by now, as an
+    /// empty folder, and is counted too.
+    fn take(mut missing: Vec<PathBuf>, there: &mut Vec<PathBuf>) -> Self {
+        let mut held = HELD.lock();
+        there.retain(|path| {
+            let ours = held.contains_key(path);
+            if ours {
+                missing.push(path.clone());
+            }
+            !ours
+        });
+        for path in &missing {
+            *held.entry(path.clone()).or_default() += 1;
+        }
+        Self { paths: missing }
+    }
+}
+
+impl Drop for Covers {
+    fn drop(&mut self) {
+        let mut held = HELD.lock();
+        for path in &self.paths {
+            let last = match held.get_mut(path) {
+                Some(count) if *count > 1 => {
+                    *count -= 1;
+                    false
+                }
+                _ => true,
+            };
+            if last {
+                held.remove(path);
+                // Only an empty folder goes; anything else is not ours.
+                let _ = std::fs::remove_dir(path);
+            }
+        }
+    }
+}
