@@ -18,5 +18,5 @@ mod layers;
 mod link;
 mod schema;
 mod spec;
-mod up;
 mod turn;
+mod up;
