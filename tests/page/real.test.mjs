@@ -99,7 +99,7 @@ test("an ask answered in the terminal is settled on the page", { skip }, async (
   const state = await (await page.request.get(`${said.url}/api/v2/state`)).json();
   const made = await page.request.post(`${said.url}/api/v2/chats`, {
     headers: { "x-lembas": "1", origin: said.url },
-    data: { device: state.devices[0].id, cwd: project, model: "practice", mode: "manual", text: "Show me an edit", key: "real-2" },
+    data: { device: state.devices[0].id, cwd: project, model: "practice", mode: "manual", text: "Show me an edit", key: "real-test-2" },
   });
   assert.equal(made.status(), 200, await made.text());
   const { chat } = await made.json();
