@@ -113,6 +113,10 @@ pub enum Attended {
 
 /// What a judgement says.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made once a call and taken apart at once"
+)]
 pub enum Verdict {
     Allow(Grant),
     Ask(Box<Pending>),

@@ -369,4 +369,3 @@ impl Judging<'_> {
         Digest::of(all.as_bytes())
     }
 }
-

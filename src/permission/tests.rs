@@ -497,7 +497,9 @@ fn verdicts_are_quick() {
     let world = World::new();
     let engine = engine(Strength::Full);
     let context = world.context(Mode::Edit);
-    let requests: Vec<_> = rows(ORDINARY).map(|(_, text)| world.request(&text)).collect();
+    let requests: Vec<_> = rows(ORDINARY)
+        .map(|(_, text)| world.request(&text))
+        .collect();
     let mut times = Vec::new();
     for round in 0..3 {
         for request in &requests {
@@ -510,6 +512,10 @@ fn verdicts_are_quick() {
     }
     times.sort();
     let p99 = times[times.len() * 99 / 100];
-    println!("median {:?}, p99 {p99:?}, most {:?}", times[times.len() / 2], times.last());
+    println!(
+        "median {:?}, p99 {p99:?}, most {:?}",
+        times[times.len() / 2],
+        times.last()
+    );
     assert!(p99 < Duration::from_millis(5), "{p99:?}");
 }

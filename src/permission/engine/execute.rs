@@ -168,10 +168,8 @@ impl Judging<'_> {
             Effect::Nothing => Ruling::allow(),
             Effect::Read => {
                 if let Some(setting) = &part.starts {
-                    let reason = format!(
-                        "{} is set in this repository and starts a program.",
-                        setting
-                    );
+                    let reason =
+                        format!("{setting} is set in this repository and starts a program.");
                     let does = row(|r| r.execute_boxed);
                     return self.table(does.max_ask(), &reason, None, kind);
                 }
