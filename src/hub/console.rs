@@ -31,7 +31,11 @@ impl Hub {
             return Ok(false);
         };
         let owner = &self.shared.facts.owner;
-        let removed = self.shared.store.delete_model(owner.clone(), model.id).await?;
+        let removed = self
+            .shared
+            .store
+            .delete_model(owner.clone(), model.id)
+            .await?;
         models::tell(&self.shared, owner).await;
         Ok(removed)
     }
@@ -56,8 +60,14 @@ impl Hub {
     }
 
     async fn model(&self, name: &str) -> Result<Option<Model>, StoreError> {
-        let all = self.shared.store.models(self.shared.facts.owner.clone()).await?;
-        Ok(all.into_iter().find(|model| model.id == name || model.name == name))
+        let all = self
+            .shared
+            .store
+            .models(self.shared.facts.owner.clone())
+            .await?;
+        Ok(all
+            .into_iter()
+            .find(|model| model.id == name || model.name == name))
     }
 
     /// The accounts, the first one first: name, and whether a password is set.
@@ -66,9 +76,7 @@ impl Hub {
     /// When the store cannot read.
     pub async fn accounts(&self) -> Result<Vec<Value>, StoreError> {
         let all = self.shared.store.accounts().await?;
-        let shown = |account: Account| {
-            serde_json::json!({ "name": account.name, "password": account.password.is_some() })
-        };
+        let shown = |account: Account| serde_json::json!({ "name": account.name, "password": account.password.is_some() });
         Ok(all.into_iter().map(shown).collect())
     }
 
