@@ -8,7 +8,7 @@ mod api;
 mod asks;
 mod auth;
 mod chats;
-pub mod console;
+mod console;
 mod devices;
 mod error;
 mod events;
@@ -222,7 +222,10 @@ impl Hub {
     /// # Errors
     /// When the store cannot write.
     pub async fn one_time_link(&self) -> Result<OneTimeLink, StoreError> {
-        let account = self.shared.facts.owner.clone();
+        self.link_for(self.shared.facts.owner.clone()).await
+    }
+
+    async fn link_for(&self, account: String) -> Result<OneTimeLink, StoreError> {
         let token = auth::one_time_code();
         let expires = clock::now_ms() + i64::try_from(ONE_TIME.as_millis()).unwrap_or(0);
         self.shared

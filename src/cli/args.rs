@@ -222,7 +222,7 @@ pub(super) enum HubModel {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum HubUser {
-    /// Add an account; the password is read from the terminal or from stdin
+    /// Add an account; prints the link with which its person signs in first
     Add { name: String },
     /// List the accounts
     List,

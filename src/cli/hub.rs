@@ -2,7 +2,7 @@
 
 mod table;
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{Hub, HubAction, HubModel, HubUser};
 use super::failure::{Exit, Failure};
-use super::out::Out;
+use super::out::{Out, put};
 use super::usage::quoted;
 use super::{Ending, ask, logs, port};
 use crate::config::{Config, Paths, files};
@@ -96,7 +96,9 @@ fn serve(out: Out, paths: &Paths, args: &Hub) -> Ending {
         let _lock = lock(paths).await?;
         let listener = listen(args.listen, "lembas hub").await?;
         let tasks = Tasks::new();
-        let hub = hub::serve(config, listener, &tasks).await.map_err(failed)?;
+        let hub = hub::serve(config, listener, &tasks)
+            .await
+            .map_err(|error| failed(&error))?;
         let socket = paths.hub_socket();
         let listener = server::bind(&socket).map_err(anyhow::Error::from)?;
         server::serve(
@@ -130,8 +132,8 @@ fn say_started(out: Out, paths: &Paths, url: &str, link: Option<&OneTimeLink>) {
             "data": paths.hub(),
         });
         if let Some(link) = link {
-            object["token"] = json!(link.token);
-            object["token_expires"] = json!(super::up::time(link.expires));
+            put(&mut object, "token", &link.token);
+            put(&mut object, "token_expires", super::up::time(link.expires));
         }
         out.object(&object);
         return;
@@ -191,9 +193,9 @@ pub(super) async fn lock(paths: &Paths) -> Result<Lock, Failure> {
         })
 }
 
-pub(super) fn failed(error: HubError) -> Failure {
-    let why = std::error::Error::source(&error).map(ToString::to_string);
-    let (exit, code, fix) = match &error {
+pub(super) fn failed(error: &HubError) -> Failure {
+    let why = std::error::Error::source(error).map(ToString::to_string);
+    let (exit, code, fix) = match error {
         HubError::Tls { path, .. } => (
             Exit::Config,
             "tls",
@@ -227,7 +229,7 @@ impl server::Streams for NoStreams {
 }
 
 /// Asks the hub that runs: one of its own, or the one of `lembas up`. Where none runs, one is
-/// started for this question alone, without a page.
+/// started for this question alone; what brings a link to the page needs one that stays.
 fn ask_hub(paths: &Paths, method: &'static str, params: &Value) -> Result<Value, Failure> {
     ask::runtime()?.block_on(async {
         for socket in [paths.hub_socket(), paths.socket()] {
@@ -241,7 +243,7 @@ fn ask_hub(paths: &Paths, method: &'static str, params: &Value) -> Result<Value,
                 Err(error) => return Err(ask::failure(error)),
             }
         }
-        if method == table::LINK {
+        if matches!(method, table::LINK | table::ADD_USER) {
             return Err(Failure::new(
                 Exit::Unavailable,
                 "not_running",
@@ -262,7 +264,7 @@ async fn alone(paths: &Paths, method: &str, params: &Value) -> Result<Value, Fai
     let tasks = Tasks::new();
     let hub = hub::serve(config(paths, &settings), listener, &tasks)
         .await
-        .map_err(failed)?;
+        .map_err(|error| failed(&error))?;
     let methods: Methods = methods(hub)?;
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let answer = methods.raw_json_request(&request.to_string(), 1).await;
@@ -413,41 +415,21 @@ fn user(out: Out, paths: &Paths, action: HubUser) -> Ending {
             }
         }
         HubUser::Add { name } => {
-            let password = password(out, &name)?;
-            ask_hub(
-                paths,
-                table::ADD_USER,
-                &json!({ "name": name, "password": password }),
-            )?;
+            let params = json!({ "name": name });
+            let link: table::Link = read(ask_hub(paths, table::ADD_USER, &params)?)?;
             if out.json {
-                out.object(&json!({ "ok": true, "state": "added", "name": name }));
+                out.object(&json!({
+                    "ok": true, "state": "added", "name": name, "url": link.url,
+                    "token": link.token, "token_expires": super::up::time(link.expires),
+                }));
             } else {
-                out.verb("Added", name);
+                out.step(
+                    "Added",
+                    format!("{name}, who signs in with this and sets a password"),
+                );
+                out.line(format!("Open  {}      (once, within 10 minutes)", link.url));
             }
         }
     }
     Ok(Exit::Well)
-}
-
-/// A password, typed twice without being shown, or one line of stdin.
-fn password(out: Out, name: &str) -> Result<String, Failure> {
-    let again = || format!("lembas hub user add {}", quoted(name));
-    let failed = |error: std::io::Error| Failure::from(anyhow::Error::from(error));
-    if !std::io::stdin().is_terminal() {
-        let mut line = String::new();
-        std::io::stdin().read_line(&mut line).map_err(failed)?;
-        return Ok(line.trim_end_matches(['\r', '\n']).to_owned());
-    }
-    let first = super::terminal::hidden(out, &format!("Password for {name}: ")).map_err(failed)?;
-    let second = super::terminal::hidden(out, "Once more: ").map_err(failed)?;
-    if first == second {
-        Ok(first)
-    } else {
-        Err(Failure::new(
-            Exit::Usage,
-            "usage",
-            "the two passwords are not the same",
-            again(),
-        ))
-    }
 }

@@ -71,23 +71,6 @@ fn overwrite(line: &str) {
     let _ = write!(err, "\r\u{1b}[K{line}").and_then(|()| err.flush());
 }
 
-/// A line typed without being shown.
-pub(super) fn hidden(out: Out, question: &str) -> io::Result<String> {
-    use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
-    let stdin = io::stdin();
-    let before = tcgetattr(&stdin)?;
-    let mut quiet = before.clone();
-    quiet.local_modes.remove(LocalModes::ECHO);
-    out.prompt(question);
-    tcsetattr(&stdin, OptionalActions::Flush, &quiet)?;
-    let mut line = String::new();
-    let read = stdin.read_line(&mut line);
-    tcsetattr(&stdin, OptionalActions::Flush, &before)?;
-    out.hint("");
-    read?;
-    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
-}
-
 /// A QR code of half blocks, light on dark.
 pub(super) fn qr(text: &str) -> Option<String> {
     use qrcode::render::unicode::Dense1x2;

@@ -429,7 +429,7 @@ pub(super) fn too_often(shared: &Shared, what: What, who: &str) -> ApiResult<()>
     })
 }
 
-pub(super) fn good_name(name: &str) -> ApiResult<String> {
+fn good_name(name: &str) -> ApiResult<String> {
     let name = name.trim();
     if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
         return Err(ApiError::bad("A name has 1 to 64 characters."));
@@ -437,7 +437,7 @@ pub(super) fn good_name(name: &str) -> ApiResult<String> {
     Ok(name.to_owned())
 }
 
-pub(super) fn good_password(password: &str) -> ApiResult<()> {
+fn good_password(password: &str) -> ApiResult<()> {
     if password.chars().count() < PASSWORD_MIN || password.len() > PASSWORD_MAX {
         return Err(ApiError::bad(format!(
             "A password has at least {PASSWORD_MIN} characters."
@@ -446,7 +446,7 @@ pub(super) fn good_password(password: &str) -> ApiResult<()> {
     Ok(())
 }
 
-pub(super) async fn hash(password: String) -> ApiResult<String> {
+async fn hash(password: String) -> ApiResult<String> {
     crate::rt::blocking(move || {
         let salt = SaltString::encode_b64(&random_bytes(16)).ok()?;
         Argon2::default()

@@ -503,15 +503,27 @@ pub(super) async fn remove(
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
 ) -> ApiResult<Json<Value>> {
-    if !shared
-        .store
-        .delete_model(signed.account.clone(), id)
-        .await?
-    {
+    if !take_away(&shared, &signed.account, &id).await? {
         return Err(ApiError::missing("model"));
     }
-    tell(&shared, &signed.account).await;
     Ok(Json(json!({ "ok": true })))
+}
+
+/// Takes a model away, by its id or its name. False when there is none.
+pub(super) async fn take_away(
+    shared: &Shared,
+    account: &str,
+    named: &str,
+) -> Result<bool, StoreError> {
+    let all = shared.store.models(account.to_owned()).await?;
+    let Some(model) = all.into_iter().find(|m| m.id == named || m.name == named) else {
+        return Ok(false);
+    };
+    let gone = shared.store.delete_model(account.to_owned(), model.id).await?;
+    if gone {
+        tell(shared, account).await;
+    }
+    Ok(gone)
 }
 
 pub(super) async fn set_default(

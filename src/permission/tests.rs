@@ -333,7 +333,7 @@ fn reads_and_writes_follow_the_table() {
     };
     let write = |p: &str| Action::Write {
         path: world.root().join(p),
-        digest: crate::ids::Digest::of(b""),
+        digest: Digest::of(b""),
         diff: String::new(),
     };
     std::fs::write(
@@ -489,4 +489,27 @@ proptest::proptest! {
         let world = World::new();
         let _ = world.judge(&text, Mode::Manual);
     }
+}
+
+#[test]
+fn verdicts_are_quick() {
+    // The bound is ten times the figure for a release build: this one is not optimised.
+    let world = World::new();
+    let engine = engine(Strength::Full);
+    let context = world.context(Mode::Edit);
+    let requests: Vec<_> = rows(ORDINARY).map(|(_, text)| world.request(&text)).collect();
+    let mut times = Vec::new();
+    for round in 0..3 {
+        for request in &requests {
+            let began = crate::clock::instant();
+            let _ = engine.judge(request, &context, &[]);
+            if round > 0 {
+                times.push(began.elapsed());
+            }
+        }
+    }
+    times.sort();
+    let p99 = times[times.len() * 99 / 100];
+    println!("median {:?}, p99 {p99:?}, most {:?}", times[times.len() / 2], times.last());
+    assert!(p99 < Duration::from_millis(5), "{p99:?}");
 }

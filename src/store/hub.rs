@@ -10,7 +10,6 @@ pub mod chats;
 pub mod devices;
 pub mod items;
 pub mod models;
-pub mod people;
 pub mod tokens;
 pub mod work;
 

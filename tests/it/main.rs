@@ -16,6 +16,8 @@ mod files;
 mod hub;
 mod layers;
 mod link;
+mod oracle;
 mod schema;
 mod spec;
 mod turn;
+mod up;

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use crate::daemon::control::{Detail, Methods, RpcModule, refusal};
 use crate::hub::Hub;
-use crate::hub::console::AccountError;
 use crate::hub::models::{AddError, NewModel};
 
 pub(super) const LINK: &str = "hub_link";
@@ -20,13 +19,23 @@ pub(super) const TEST_MODEL: &str = "hub_model_test";
 pub(super) const USERS: &str = "hub_users";
 pub(super) const ADD_USER: &str = "hub_user_add";
 
-/// The answer of [`LINK`].
+/// The answer of [`LINK`] and [`ADD_USER`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Link {
     pub(crate) url: String,
     pub(crate) token: String,
     /// Milliseconds since the epoch.
     pub(crate) expires: i64,
+}
+
+impl From<crate::hub::OneTimeLink> for Link {
+    fn from(link: crate::hub::OneTimeLink) -> Self {
+        Self {
+            url: link.url,
+            token: link.token,
+            expires: link.expires,
+        }
+    }
 }
 
 /// The answer of [`ADD_MODEL`] and [`TEST_MODEL`].
@@ -52,12 +61,6 @@ struct Named {
     name: String,
 }
 
-#[derive(Deserialize)]
-struct NewUser {
-    name: String,
-    password: String,
-}
-
 type Said = Result<Value, ErrorObjectOwned>;
 
 /// The table of a hub.
@@ -68,11 +71,7 @@ pub(crate) fn methods(hub: Hub) -> anyhow::Result<Methods> {
     let mut table = RpcModule::new(hub);
     method(&mut table, LINK, |hub, _: Value| async move {
         let link = hub.one_time_link().await.map_err(|error| unsaved(&error))?;
-        Ok(json!(Link {
-            url: link.url,
-            token: link.token,
-            expires: link.expires,
-        }))
+        Ok(json!(Link::from(link)))
     })?;
     method(&mut table, MODELS, |hub, _: Value| async move {
         let models = hub.models().await.map_err(|error| unsaved(&error))?;
@@ -83,7 +82,7 @@ pub(crate) fn methods(hub: Hub) -> anyhow::Result<Methods> {
         Ok(json!(Tested::from(tested)))
     })?;
     method(&mut table, TEST_MODEL, |hub, Named { name }| async move {
-        match hub.test_model(&name).await.map_err(|error| model(&error))? {
+        match hub.try_model(&name).await.map_err(|error| model(&error))? {
             Some(tested) => Ok(json!(Tested::from(tested))),
             None => Err(no_model(&name)),
         }
@@ -100,14 +99,29 @@ pub(crate) fn methods(hub: Hub) -> anyhow::Result<Methods> {
     })?;
     method(&mut table, USERS, |hub, _: Value| async move {
         let users = hub.accounts().await.map_err(|error| unsaved(&error))?;
+        let users: Vec<Value> = users
+            .into_iter()
+            .map(|user| json!({ "name": user.name, "password": user.password.is_some() }))
+            .collect();
         Ok(json!({ "users": users }))
     })?;
-    method(&mut table, ADD_USER, |hub, new: NewUser| async move {
-        let added = hub.add_account(&new.name, new.password).await;
-        added.map(|()| json!({})).map_err(|error| match error {
-            AccountError::Store(error) => unsaved(&error),
-            other => said("account", &other, "lembas hub user list"),
-        })
+    method(&mut table, ADD_USER, |hub, Named { name }| async move {
+        let added = hub
+            .add_account(&name)
+            .await
+            .map_err(|error| unsaved(&error))?;
+        let link = added.ok_or_else(|| {
+            refusal(
+                format!("there is an account called {name} already"),
+                Detail {
+                    code: "taken".to_owned(),
+                    why: None,
+                    fixes: vec!["lembas hub user list".to_owned()],
+                    number: None,
+                },
+            )
+        })?;
+        Ok(json!(Link::from(link)))
     })?;
     Ok(table.into())
 }

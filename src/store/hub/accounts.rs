@@ -88,6 +88,40 @@ impl HubStore {
             .await
     }
 
+    /// Another account, without a password until its person sets one. None when the name is taken.
+    pub async fn add_account(&self, name: String) -> Result<Option<Account>, StoreError> {
+        let id = crate::ids::random_hex(8);
+        let now = crate::clock::now_ms();
+        self.db
+            .write(Durability::Disk, move |t| {
+                let made = t.execute(
+                    "insert into accounts (id, name, created) values (?1, ?2, ?3)
+                     on conflict do nothing",
+                    params![id, name, now],
+                )?;
+                Ok((made == 1).then_some(Account {
+                    id,
+                    name,
+                    password: None,
+                }))
+            })
+            .await
+    }
+
+    /// All accounts, the first one first.
+    ///
+    /// # Errors
+    /// When the store cannot read.
+    pub async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
+        self.db
+            .call(|c| {
+                c.prepare("select id, name, password from accounts order by created, id")?
+                    .query_map([], account)?
+                    .collect()
+            })
+            .await
+    }
+
     pub async fn account(&self, id: String) -> Result<Option<Account>, StoreError> {
         self.db
             .call(move |c| {
