@@ -369,3 +369,75 @@ fn a_watch_command_gives_a_hash_alone_and_asks_nobody() {
     assert_eq!(home.json("rules list --json")["rules"], json!([]));
     assert_eq!(home.run("allow --pending 1").code, Some(1));
 }
+
+/// The whole way: a chat of the page, its question on this computer, the answer given here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_given_here_counts_in_a_chat_of_the_page() {
+    let home = Home::new();
+    let mut up = home.start("up --listen 127.0.0.1:0 --json");
+    let said = up.line();
+    home.run("roots add projects");
+    let url = said["url"].as_str().unwrap();
+    let http = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .unwrap();
+    let token = said["token"].as_str().unwrap();
+    let signed = http.get(format!("{url}/in/{token}")).send().await.unwrap();
+    let cookie = signed.headers()["set-cookie"].to_str().unwrap();
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let folder = home.home().canonicalize().unwrap().join("projects");
+    let opened = http
+        .post(format!("{url}/api/v2/chats"))
+        .header("cookie", cookie)
+        .header("x-lembas", "1")
+        .header("origin", url)
+        .header("content-type", "application/json")
+        .body(
+            json!({
+                "device": said["device"]["id"], "cwd": folder, "model": "practice",
+                "mode": "manual", "text": "hello", "key": "key-of-this-chat",
+            })
+            .to_string(),
+        )
+        .send()
+        .await
+        .unwrap();
+    assert!(
+        opened.status().is_success(),
+        "{}",
+        opened.text().await.unwrap()
+    );
+
+    let until = Instant::now() + Duration::from_secs(60);
+    let ask = loop {
+        let asks = home.json("asks --json");
+        if let Some(ask) = asks["asks"].get(0) {
+            break ask.clone();
+        }
+        assert!(Instant::now() < until, "no question came");
+    };
+    let written = folder.join("lembas-practice.md");
+    assert_eq!(ask["command"], json!(written));
+    assert!(!written.exists());
+    let id = ask["ask"].as_str().unwrap();
+    let answered = home.run(&format!("answer {} allow", &id[..6]));
+    assert_eq!(answered.code, Some(0), "{}", answered.err);
+    while !written.exists() {
+        assert!(Instant::now() < until, "it was allowed and not done");
+    }
+    // Once is once: the same id has no question any more, and says so.
+    let again = home.run(&format!("answer {id} refuse"));
+    assert_eq!(again.code, Some(1), "{}", again.err);
+    assert!(again.err.contains("try: lembas asks"), "{}", again.err);
+    let log = home.run("log --json");
+    let first: Value = serde_json::from_str(log.out.lines().next().unwrap()).unwrap();
+    assert_eq!(first["verdict"], "allowed once");
+    assert_eq!(first["who"], "you, on this computer");
+    let sessions = home.json("sessions --json");
+    assert_eq!(sessions["sessions"][0]["cwd"], json!(folder));
+
+    up.signal(rustix::process::Signal::TERM);
+    assert_eq!(up.end(), Some(0));
+}
