@@ -55,7 +55,7 @@ pub(super) fn sessions(out: Out, paths: &Paths, n: u64) -> Ending {
             cut::prefix(one.id.as_str(), 6).to_owned(),
             paths.show(&one.cwd),
             escape::visible_line(one.title.as_deref().unwrap_or("")),
-            escape::visible_line(&one.origin),
+            from(&one.origin).to_owned(),
             one.mode.word().to_owned(),
             state,
         ]);
@@ -65,6 +65,11 @@ pub(super) fn sessions(out: Out, paths: &Paths, n: u64) -> Ending {
         out.line(format!("showing the newest {}", answer.sessions.len()));
     }
     Ok(Exit::Well)
+}
+
+/// Where a chat came from: this computer, or the page of an instance.
+fn from(origin: &str) -> &'static str {
+    if origin == "local" { "here" } else { "page" }
 }
 
 #[derive(Debug, Deserialize)]

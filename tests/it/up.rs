@@ -3,8 +3,9 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use lembas::clock::instant;
 use serde_json::{Value, json};
 
 /// A home of its own, and the processes started in it; they are ended with it.
@@ -101,12 +102,12 @@ impl Running {
 
     /// Waits for the end; how it ended.
     fn end(mut self) -> Option<i32> {
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = instant() + Duration::from_secs(30);
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code();
             }
-            assert!(Instant::now() < until, "it did not end");
+            assert!(instant() < until, "it did not end");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -235,13 +236,13 @@ fn a_daemon_reads_the_settings_again_when_hung_up_and_unlinks() {
     let config = home.home().join(".config/lembas/config.toml");
     std::fs::write(&config, "[remote]\nmax_mod = \"auto\"\n").unwrap();
     up.signal(rustix::process::Signal::HUP);
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = instant() + Duration::from_secs(20);
     let broken = loop {
         let status = home.json("status --json");
         if status["config_problems"].is_array() {
             break status;
         }
-        assert!(Instant::now() < until, "{status}");
+        assert!(instant() < until, "{status}");
     };
     // The settings before it are in force, and the exit code says that something is wrong.
     assert_eq!(broken["limits"]["max_mode"], "edit");
@@ -368,4 +369,90 @@ fn a_watch_command_gives_a_hash_alone_and_asks_nobody() {
     assert_eq!(home.run(&format!("rules remove {id}")).code, Some(0));
     assert_eq!(home.json("rules list --json")["rules"], json!([]));
     assert_eq!(home.run("allow --pending 1").code, Some(1));
+}
+
+/// The whole way: a chat of the page, its question on this computer, the answer given here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_given_here_counts_in_a_chat_of_the_page() {
+    let home = Home::new();
+    let mut up = home.start("up --listen 127.0.0.1:0 --json");
+    let said = up.line();
+    home.run("roots add projects");
+    let url = said["url"].as_str().unwrap();
+    // Another test of this process may have set it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .unwrap();
+    let token = said["token"].as_str().unwrap();
+    let signed = http.get(format!("{url}/in/{token}")).send().await.unwrap();
+    let cookie = signed.headers()["set-cookie"].to_str().unwrap();
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let folder = home.home().canonicalize().unwrap().join("projects");
+    let opened = http
+        .post(format!("{url}/api/v2/chats"))
+        .header("cookie", cookie)
+        .header("x-lembas", "1")
+        .header("origin", url)
+        .header("content-type", "application/json")
+        .body(
+            json!({
+                "device": said["device"]["id"], "cwd": folder, "model": "practice",
+                "mode": "manual", "text": "hello", "key": "key-of-this-chat",
+            })
+            .to_string(),
+        )
+        .send()
+        .await
+        .unwrap();
+    assert!(
+        opened.status().is_success(),
+        "{}",
+        opened.text().await.unwrap()
+    );
+
+    // What would leave the box is refused here, the file is allowed.
+    let until = instant() + Duration::from_secs(60);
+    let written = folder.join("lembas-practice.md");
+    let id = loop {
+        assert!(instant() < until, "no question about the file came");
+        let asks = home.json("asks --json");
+        let Some(ask) = asks["asks"].get(0) else {
+            continue;
+        };
+        let id = ask["ask"].as_str().unwrap().to_owned();
+        if ask["command"] == json!(written) {
+            break id;
+        }
+        let refused = home.run(&format!("answer {id} refuse --note no"));
+        assert_eq!(refused.code, Some(0), "{}", refused.err);
+    };
+    assert!(!written.exists());
+    let answered = home.run(&format!("answer {} allow", &id[..6]));
+    assert_eq!(answered.code, Some(0), "{}", answered.err);
+    while !written.exists() {
+        assert!(instant() < until, "it was allowed and not done");
+    }
+    // Once is once: the same id has no question any more, and says so.
+    let again = home.run(&format!("answer {id} refuse"));
+    assert_eq!(again.code, Some(1), "{}", again.err);
+    assert!(again.err.contains("try: lembas asks"), "{}", again.err);
+    let log = home.run("log --json").out;
+    let lines: Vec<Value> = log
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    assert!(
+        lines
+            .iter()
+            .any(|l| l["verdict"] == "allowed once" && l["who"] == "you, on this computer"),
+        "{log}"
+    );
+    let sessions = home.json("sessions --json");
+    assert_eq!(sessions["sessions"][0]["cwd"], json!(folder));
+
+    up.signal(rustix::process::Signal::TERM);
+    assert_eq!(up.end(), Some(0));
 }

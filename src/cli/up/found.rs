@@ -49,6 +49,8 @@ pub(super) async fn look() -> Vec<Server> {
 
 /// How many models a server on this port lists; none when what answers is no such server.
 async fn count(port: u16) -> Option<u64> {
+    // The hub has set it by now; a client without it would panic, so this does not depend on that.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     // Nothing of the person's environment: this never leaves the computer.
     let client = reqwest::Client::builder()
         .no_proxy()
