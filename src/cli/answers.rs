@@ -74,13 +74,16 @@ fn card(paths: &Paths, open: &OpenAsk, now: i64) -> Vec<String> {
                 .map(|line| format!("    {line}")),
         );
     }
-    lines.push(format!("  It asks because {}", reason(&body.reason)));
+    lines.push(format!(
+        "  Why: {}",
+        escape::visible_line(body.reason.trim())
+    ));
     match body.r#box.as_str() {
-        "open" => lines.push("  It would run without a box.".to_owned()),
+        "open" => lines.push("  Box: none, it reaches everything that you reach.".to_owned()),
         "roots" => {
-            lines.push("  It would run boxed: no network, only the folders writable.".to_owned());
+            lines.push("  Box: no network, only the folders writable.".to_owned());
         }
-        "read" => lines.push("  It would run boxed: no network, nothing writable.".to_owned()),
+        "read" => lines.push("  Box: no network, nothing writable.".to_owned()),
         _ => {}
     }
     if let Some(covers) = body
@@ -107,19 +110,6 @@ fn card(paths: &Paths, open: &OpenAsk, now: i64) -> Vec<String> {
     }));
     lines.push(format!("  {}", ways.join(" | ")));
     lines
-}
-
-fn reason(text: &str) -> String {
-    let text = escape::visible_line(text.trim());
-    let text = text
-        .strip_prefix("it asks because ")
-        .map(str::to_owned)
-        .unwrap_or(text);
-    if text.ends_with('.') {
-        text
-    } else {
-        format!("{text}.")
-    }
 }
 
 /// Enough of the id to name it.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::args::{Link, LinkAction};
 use super::failure::{Exit, Failure};
-use super::out::Out;
+use super::out::{Out, put};
 use super::{Ending, ask, limits, terminal, usage};
 use crate::acp::Limits as _;
 use crate::clock;
@@ -155,6 +155,15 @@ async fn reload(paths: &Paths) -> bool {
         .is_ok()
 }
 
+/// Has a daemon that runs read the settings.
+async fn look(paths: &Paths) {
+    use crate::daemon::control::client::Client;
+    if let Ok(mut client) = Client::connect(&paths.socket()).await {
+        // It sees the change by itself too, a moment later.
+        let _ = client.request::<Value>("look", &json!({})).await;
+    }
+}
+
 /// Offers to allow work in the folder the person stands in, where that is a sensible one.
 fn offer_folder(out: Out, paths: &Paths, config: Config) -> Result<Config, Failure> {
     if !config.remote.roots.is_empty() {
@@ -203,7 +212,7 @@ fn say_code(out: Out, code: &Code, name: &str) {
             "expires": words::rfc3339(expires, &TimeZone::system()),
         });
         if let Some(with_code) = &code.page_with_code {
-            object["address_with_code"] = json!(with_code.as_str());
+            put(&mut object, "address_with_code", with_code.as_str());
         }
         out.object(&object);
         return;
@@ -305,6 +314,7 @@ pub(super) fn unlink(out: Out, paths: &Paths) -> Ending {
         ];
         changes.extend(config.remote.roots.iter().cloned().map(Change::RemoveRoot));
         limits::change(paths, &changes)?;
+        look(paths).await;
         let taken_back = match &instance {
             Some(instance) => match Http::new(&config.link, about::proxies()) {
                 Ok(http) => {

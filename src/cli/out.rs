@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::failure::Failure;
 use crate::config::env;
@@ -126,15 +127,29 @@ impl Out {
         say(&mut io::stderr().lock(), &text);
     }
 
+    /// A question, with the answer to be typed behind it.
+    pub(super) fn prompt(&self, question: &str) {
+        say(&mut io::stderr().lock(), question);
+    }
+
     /// Asks a person a yes-or-no question; no where nobody sits there or the answer is not yes.
     pub(super) fn yes(&self, question: &str) -> bool {
         if !self.person {
             return false;
         }
-        say(&mut io::stderr().lock(), &format!("{question} [y/N] "));
+        self.prompt(&format!("{question} [y/N] "));
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).is_ok()
             && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    }
+}
+
+/// Puts a field into an object of `--json`.
+pub(super) fn put(object: &mut Value, key: &str, value: impl Serialize) {
+    if let Value::Object(fields) = object
+        && let Ok(value) = serde_json::to_value(value)
+    {
+        fields.insert(key.to_owned(), value);
     }
 }
 

@@ -63,7 +63,7 @@ type Save = fn(&Path, &Path, &str);
 /// The ways in which editors and tools save a file.
 const WAYS: &[(&str, Save)] = &[
     ("write in place", |file, _, text| {
-        fs::write(file, text).unwrap()
+        fs::write(file, text).unwrap();
     }),
     ("truncate, then write in parts", |file, _, text| {
         let mut open = OpenOptions::new()

@@ -108,21 +108,21 @@ fn plain(row: &Row) -> Option<Value> {
             base(row, "thought"),
             json!({ "html": markdown::whole(&row.text), "open": row.open }),
         ),
-        "notice" => mid(row, escape(text("text").unwrap_or_default()), None),
+        "notice" => mid(row, &escape(text("text").unwrap_or_default()), None),
         "mode" => {
             let mode = super::mode_name(text("mode").unwrap_or_default());
             let by = text("by").filter(|b| !b.is_empty());
             let by = by
                 .map(|b| format!(", by {}", escape(b)))
                 .unwrap_or_default();
-            mid(row, format!("Mode {}{by}", escape(mode)), None)
+            mid(row, &format!("Mode {}{by}", escape(mode)), None)
         }
         "turn_end" => turn_end(row),
         _ => None,
     }
 }
 
-fn mid(row: &Row, html: String, tone: Option<&str>) -> Option<Value> {
+fn mid(row: &Row, html: &str, tone: Option<&str>) -> Option<Value> {
     with(base(row, "mid"), json!({ "html": html, "tone": tone }))
 }
 
@@ -149,7 +149,7 @@ fn turn_end(row: &Row) -> Option<Value> {
         Some(reason) => format!("{words}: {reason}"),
         None => words,
     };
-    mid(row, words, tone)
+    mid(row, &words, tone)
 }
 
 fn prompt_text(data: &Value) -> String {
@@ -252,13 +252,7 @@ fn step(chat: &str, call: &Row, rows: &[&Row]) -> Option<Value> {
         ("block", json!(block)),
         ("title", json!(text("title"))),
         ("status", json!(status)),
-        (
-            "ran",
-            started
-                .and_then(|s| s.data.get("allowed"))
-                .cloned()
-                .unwrap_or_default(),
-        ),
+        ("ran", started.map(ran).unwrap_or_default()),
         (
             "ask",
             ask.and_then(|a| a.data.get("ask"))
@@ -293,6 +287,19 @@ fn step(chat: &str, call: &Row, rows: &[&Row]) -> Option<Value> {
         map.insert("download".to_owned(), url.into());
     }
     with(Map::new(), Value::Object(map))
+}
+
+/// What let a call run, and what held it back.
+fn ran(started: &&Row) -> Value {
+    let mut allowed = started.data.get("allowed").cloned().unwrap_or_default();
+    if let Some(map) = allowed.as_object_mut() {
+        let said = map.remove("box");
+        let held = said.as_ref().and_then(Value::as_str);
+        if let Some(held) = held.and_then(super::box_words) {
+            map.insert("box".to_owned(), held.into());
+        }
+    }
+    allowed
 }
 
 /// The words of an output or a result.
