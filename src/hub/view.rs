@@ -231,13 +231,11 @@ pub(crate) async fn ask(shared: &Shared, a: &Ask) -> Result<Value, StoreError> {
     Ok(value)
 }
 
-/// What holds a call back, as the page knows it: the device says which box it was judged for.
+/// The box a call was judged for, where it has one and the word is known.
 pub(crate) fn box_words(said: &str) -> Option<&'static str> {
-    match said {
-        "read" | "roots" => Some("full"),
-        "open" => Some("none"),
-        _ => None,
-    }
+    ["read", "roots", "open"]
+        .into_iter()
+        .find(|known| *known == said)
 }
 
 fn words(a: &Ask, device: &str) -> String {
