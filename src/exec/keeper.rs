@@ -33,6 +33,9 @@ pub(super) unsafe fn split(pipes: Pipes) -> io::Result<()> {
     // SAFETY: plain system calls without memory of ours, in a process of one thread.
     unsafe {
         libc::setsid();
+        // This program's own handler came along with the fork and would run here, on descriptors
+        // that are closed below: it ended the keeper, and with it the status was lost.
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         if libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 {
             return Err(io::Error::last_os_error());
         }
