@@ -63,11 +63,6 @@ impl ApiError {
         self
     }
 
-    /// What a person reads.
-    pub(crate) fn text(&self) -> &str {
-        &self.0.text
-    }
-
     pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
         self.0.retry_after = Some(seconds);
         self
