@@ -28,6 +28,13 @@ pub use output::{KEPT_BYTES, Kept};
 /// How long a command has between being told to end and being ended.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How long a killed command is waited for: one that hangs in the kernel (a dead network disk) does
+/// not hold the session. The keeper goes on waiting for it.
+const GIVE_UP: Duration = Duration::from_secs(10);
+
+/// The exit status of one that was given up.
+const STUCK: i32 = 255;
+
 /// How long the pipe may stay open after everything was ended. Nothing can hold it then; the
 /// bound is there so that a mistake costs a second and not a session.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -96,6 +103,7 @@ pub async fn run(
     let mut how = How::Finished;
     let mut ending = false;
     let mut kill_at: Option<clock::Instant> = None;
+    let mut killed = false;
     let mut buffer = vec![0; 64 * 1024];
     let mut open = true;
     let exit = loop {
@@ -122,7 +130,11 @@ pub async fn run(
                 }
             }
             () = kill => {
-                kill_at = None;
+                if killed {
+                    break STUCK;
+                }
+                killed = true;
+                kill_at = Some(clock::instant() + GIVE_UP);
                 process.kill();
             }
             // Behind the others: a flood of output keeps nobody from ending it.

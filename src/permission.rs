@@ -113,6 +113,10 @@ pub enum Attended {
 
 /// What a judgement says.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is made once a call and taken apart at once"
+)]
 pub enum Verdict {
     Allow(Grant),
     Ask(Box<Pending>),
@@ -158,17 +162,23 @@ pub fn is_secret_name(path: &std::path::Path) -> bool {
 #[cfg(any(test, feature = "testing"))]
 pub mod testing {
     pub use super::facts::testing::Fixed;
-    use super::{Grant, Pending, Request, Run};
+    use super::{Grant, Pending, Request, Rule, Run};
     use crate::store::item::AskBody;
 
-    /// A judgement that asks, with this question, about a request.
+    /// A judgement that asks, with this question, about a request. A yes for longer than once makes
+    /// a rule whose data is `{ command }`.
     pub fn pending_for(request: Request, body: AskBody) -> Pending {
         let grant = grant_for(request);
         let body = AskBody {
             digest: grant.digest().clone(),
             ..body
         };
-        Pending::new(body, grant, None)
+        // A stand-in judge knows its rules by the command alone.
+        let rule = Rule {
+            id: crate::ids::random_hex(8),
+            data: serde_json::json!({ "command": body.command }),
+        };
+        Pending::new(body, grant, Some(rule))
     }
 
     /// A grant to run exactly this, as if a person had said yes to it once.

@@ -32,7 +32,6 @@ impl Tasks {
     }
 
     /// Starts a child. A panic in it is logged and hurts only itself.
-    #[expect(clippy::disallowed_methods, reason = "this is the spawn module")]
     pub fn spawn<F>(&self, name: &'static str, future: F) -> JoinHandle<Option<F::Output>>
     where
         F: Future + Send + 'static,

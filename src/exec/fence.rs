@@ -300,9 +300,16 @@ fn is_link(path: &Path) -> bool {
 
 /// Binds protected names read-only in the writable folders and covers missing ones.
 fn writable(args: &mut Arguments, run: &Run) -> Covers {
-    let names = protected::names(&run.r#box.roots, &run.cwd);
+    let plan = &run.r#box;
+    // A released path, what lies beneath it, and what it lies in.
+    let released = |path: &Path| {
+        plan.released
+            .iter()
+            .any(|r| r.starts_with(path) || path.starts_with(r))
+    };
+    let names = protected::names(&plan.roots, &run.cwd, &released);
     for path in &names.there {
-        if !is_link(path) {
+        if !is_link(path) && !released(path) {
             args.bind("--ro-bind", path, path);
         }
     }
@@ -310,10 +317,10 @@ fn writable(args: &mut Arguments, run: &Run) -> Covers {
         if is_link(git) {
             continue;
         }
-        if !run.r#box.git || git.is_file() {
+        if git.is_dir() && (plan.git || released(git)) {
+            kept(args, git, &released);
+        } else if !released(git) {
             args.bind("--ro-bind", git, git);
-        } else {
-            kept(args, git);
         }
     }
     let covers = names.missing;
@@ -326,7 +333,7 @@ fn writable(args: &mut Arguments, run: &Run) -> Covers {
 
 /// A repository whose own files may change: hooks and settings stay as they are, at its top and in
 /// those of its submodules and worktrees.
-fn kept(args: &mut Arguments, git: &Path) {
+fn kept(args: &mut Arguments, git: &Path, released: &dyn Fn(&Path) -> bool) {
     let mut folders = vec![git.to_path_buf()];
     for nest in ["modules", "worktrees"] {
         let Ok(entries) = std::fs::read_dir(git.join(nest)) else {
@@ -345,7 +352,9 @@ fn kept(args: &mut Arguments, git: &Path) {
         for name in &permission().hardline.git.kept {
             let path = folder.join(name);
             match path.symlink_metadata() {
-                Ok(meta) if !meta.is_symlink() => args.bind("--ro-bind", &path, &path),
+                Ok(meta) if !meta.is_symlink() && !released(&path) => {
+                    args.bind("--ro-bind", &path, &path);
+                }
                 _ => {}
             }
         }

@@ -84,7 +84,7 @@ unsafe fn keep(shell: libc::pid_t, pipes: Pipes) -> ! {
                 }
             }
             if told || (shell_ended && left_since >= pipes.patience) {
-                end_children();
+                end_children(if shell_ended { None } else { Some(shell) });
             }
             // Short while things end, so that the end is noticed at once; SIGCHLD is not used.
             let wait = if told || shell_ended { 2 } else { 1000 };
@@ -137,18 +137,22 @@ unsafe fn close_between(from: i32, to: i32) {
     }
 }
 
-/// Ends every child of this process. Their children become ours and are met at the next round.
-unsafe fn end_children() {
+/// Ends every child of this process, and whoever is in the shell's group. Their children become
+/// ours and are met at the next round.
+unsafe fn end_children(shell: Option<libc::pid_t>) {
     // SAFETY: a buffer on the stack; `open`, `read`, `kill` on what the kernel says are our
     // children, which cannot be reused before we wait for them.
     unsafe {
+        // Its number is not given away while we have not waited for it.
+        if let Some(shell) = shell {
+            libc::kill(-shell, libc::SIGKILL);
+        }
         let file = libc::open(
             c"/proc/thread-self/children".as_ptr(),
             libc::O_RDONLY | libc::O_CLOEXEC,
         );
         if file < 0 {
-            // No such file on this kernel: whoever is in our shell's group.
-            libc::kill(-1, 0);
+            // A kernel without this file: what left the group is not found.
             return;
         }
         let mut pid: libc::pid_t = 0;

@@ -89,7 +89,9 @@ enum Seen {
 
 async fn once(run: &Run, guess: i32, stop: &CancellationToken) -> Result<Seen, MonitorError> {
     let began = clock::instant();
-    let fence = fence::prepare(run, None).await.map_err(MonitorError::Spawn)?;
+    let fence = fence::prepare(run, None)
+        .await
+        .map_err(MonitorError::Spawn)?;
     let (mut process, pipe) =
         Process::start(run, &fence, Leftover::Notice).map_err(MonitorError::Spawn)?;
     let mut taking = Taking::new(guess);

@@ -27,8 +27,8 @@ pub(super) struct Names {
 }
 
 /// Looks for protected names at any depth of the roots (bounded) and for missing ones at the
-/// roots, the folder of work and those between.
-pub(super) fn names(roots: &[PathBuf], cwd: &Path) -> Names {
+/// roots, the folder of work and those between. What is released is not covered.
+pub(super) fn names(roots: &[PathBuf], cwd: &Path, released: &dyn Fn(&Path) -> bool) -> Names {
     let mut names = Names::default();
     let mut missing = Vec::new();
     for root in roots {
@@ -46,8 +46,8 @@ pub(super) fn names(roots: &[PathBuf], cwd: &Path) -> Names {
         while let Some(folder) = at {
             for entry in covered() {
                 let path = folder.join(entry);
-                // A file that is an empty folder is a cover that a crash left behind.
-                if path.symlink_metadata().is_err() && !missing.contains(&path) {
+                if path.symlink_metadata().is_err() && !missing.contains(&path) && !released(&path)
+                {
                     missing.push(path);
                 }
             }

@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn joined_blocks_leave_the_page_as_single_ones_would() {
-        let stream = vec![
+        let stream = [
             md(0, &["a"]),
             md(0, &["ab"]),
             md(1, &["c"]),

@@ -519,7 +519,10 @@ pub(super) async fn take_away(
     let Some(model) = all.into_iter().find(|m| m.id == named || m.name == named) else {
         return Ok(false);
     };
-    let gone = shared.store.delete_model(account.to_owned(), model.id).await?;
+    let gone = shared
+        .store
+        .delete_model(account.to_owned(), model.id)
+        .await?;
     if gone {
         tell(shared, account).await;
     }

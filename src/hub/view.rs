@@ -197,7 +197,7 @@ pub(crate) async fn ask(shared: &Shared, a: &Ask) -> Result<Value, StoreError> {
         "call": a.call, "seq": a.seq, "kind": kind, "command": line,
         "command_html": command::html(line, text("segment")),
         "hidden": command::hidden_count(line), "reason": text("reason"),
-        "segment": text("segment"), "box": text("box"), "digest": text("digest"),
+        "segment": text("segment"), "box": text("box").and_then(box_words), "digest": text("digest"),
         "scopes": a.body.get("scopes"), "programs": a.body.get("programs"),
         "variables": a.body.get("variables"), "made": a.made, "now": now_ms(),
         "state": a.state, "late": a.late, "words": words(a, name),
@@ -229,6 +229,13 @@ pub(crate) async fn ask(shared: &Shared, a: &Ask) -> Result<Value, StoreError> {
         put(map, "at", a.at);
     }
     Ok(value)
+}
+
+/// The box a call was judged for, where it has one and the word is known.
+pub(crate) fn box_words(said: &str) -> Option<&'static str> {
+    ["read", "roots", "open"]
+        .into_iter()
+        .find(|known| *known == said)
 }
 
 fn words(a: &Ask, device: &str) -> String {

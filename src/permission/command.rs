@@ -4,10 +4,10 @@ mod places;
 
 use std::path::{Path, PathBuf};
 
+pub(super) use self::places::Ground;
 use self::places::{Places, literal, meant, read_word, write_word};
 use super::rule::{Wanted, wanted};
 use super::{git, paths, programs, reader};
-pub(super) use self::places::Ground;
 use crate::shell::{Assignment, Doubt, DoubtKind, Invocation, Redirect, Script, Word, inner};
 use crate::spec::permission::{Access, Operands, permission};
 
@@ -437,12 +437,12 @@ fn writer(base: &str, arguments: &[Word], part: &mut Part, ground: &Ground<'_>, 
             }
         }
     }
-    let operands = split.operands.iter().map(|w| (*w).clone());
+    let mut operands = split.operands.iter().map(|w| (*w).clone());
     match table.operands {
         Operands::All => changed.extend(operands),
         Operands::Rest if scripted => changed.extend(operands),
         Operands::Rest => changed.extend(operands.skip(1)),
-        Operands::Last => changed.extend(operands.last()),
+        Operands::Last => changed.extend(operands.next_back()),
         Operands::None => {}
     }
     for word in &changed {

@@ -196,7 +196,7 @@ impl Judging<'_> {
     }
 
     /// The strictest ruling decides.
-    fn verdict(&self, rulings: Vec<Ruling>, subject: Subject<'_>) -> Verdict {
+    fn verdict(&self, rulings: &[Ruling], subject: Subject<'_>) -> Verdict {
         let level = rulings
             .iter()
             .map(|r| r.level)
@@ -229,7 +229,7 @@ impl Judging<'_> {
             }),
             (Level::Ask | Level::AskOnce, _) => {
                 let (reason, segment) = (worst.reason.clone(), worst.segment.clone());
-                self.ask(&rulings, level, reason, segment, subject)
+                self.ask(rulings, level, reason, segment, subject)
             }
         }
     }
@@ -289,7 +289,7 @@ impl Judging<'_> {
         };
         let kind_word = kind.map_or("", BoxKind::word);
         let rule = (!once).then(|| {
-            Rule::of(Terms {
+            Rule::of(&Terms {
                 allow: true,
                 cwd: self.request.cwd.clone(),
                 origin: self.context.origin.clone(),
@@ -369,4 +369,3 @@ impl Judging<'_> {
         Digest::of(all.as_bytes())
     }
 }
-

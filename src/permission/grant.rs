@@ -46,6 +46,8 @@ pub struct BoxPlan {
     pub also: Vec<PathBuf>,
     /// This program's own folders, covered.
     pub own: Vec<PathBuf>,
+    /// Protected paths that this command may change: the person said so, once or for good.
+    pub released: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +153,7 @@ impl Grant {
                     roots: vec![request.cwd.clone()],
                     also: Vec::new(),
                     own: Vec::new(),
+                    released: Vec::new(),
                 },
                 environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
             }),

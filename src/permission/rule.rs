@@ -50,8 +50,8 @@ pub(super) enum Pattern {
 }
 
 impl Rule {
-    pub(super) fn of(terms: Terms) -> Self {
-        let data = serde_json::to_value(&terms).unwrap_or_default();
+    pub(super) fn of(terms: &Terms) -> Self {
+        let data = serde_json::to_value(terms).unwrap_or_default();
         Self {
             id: ids::random_hex(8),
             data,
@@ -61,7 +61,7 @@ impl Rule {
     /// A no of the person: calls that begin with these words are refused in a folder, wherever
     /// the session comes from.
     pub fn refuse(words: &[String], cwd: &Path) -> Self {
-        Self::of(Terms {
+        Self::of(&Terms {
             allow: false,
             cwd: cwd.to_path_buf(),
             origin: Origin::Local,

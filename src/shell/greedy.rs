@@ -367,7 +367,7 @@ impl Tokens {
         while self
             .chars
             .get(self.at)
-            .is_some_and(|c| "<>&|-".contains(*c) && !(self.at - from >= 3))
+            .is_some_and(|c| "<>&|-".contains(*c) && self.at - from < 3)
         {
             self.at += 1;
         }

@@ -30,13 +30,13 @@ pub fn inner(words: &[Word]) -> (Vec<Inner>, bool) {
         "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "mksh" | "fish" | "rbash" => {
             shell(arguments)
         }
-        "eval" => text(arguments.to_vec()),
+        "eval" => text(arguments),
         "trap" => match arguments.first() {
             Some(first) if first.text() != "-" && !first.text().starts_with('-') => {
-                text(vec![first.clone()]).opaque()
+                text(std::slice::from_ref(first)).opaque()
             }
             Some(first) if first.text() == "--" => {
-                text(arguments.get(1..2).unwrap_or_default().to_vec()).opaque()
+                text(arguments.get(1..2).unwrap_or_default()).opaque()
             }
             _ => (Vec::new(), false),
         },
@@ -59,7 +59,7 @@ pub fn inner(words: &[Word]) -> (Vec<Inner>, bool) {
             Some(found) => match found.command(arguments) {
                 Command::Nothing => (Vec::new(), false),
                 Command::Unknown => (vec![Inner::Unknown], false),
-                Command::At(rest) if found.joined => text(rest.to_vec()).opaque(),
+                Command::At(rest) if found.joined => text(rest).opaque(),
                 Command::At(rest) => {
                     let skip = if found.assigns { assignments(rest) } else { 0 };
                     let words = rest.get(skip..).unwrap_or_default().to_vec();
@@ -89,7 +89,7 @@ impl Opaque for (Vec<Inner>, bool) {
 }
 
 /// Words joined with blanks and read as a script.
-fn text(words: Vec<Word>) -> (Vec<Inner>, bool) {
+fn text(words: &[Word]) -> (Vec<Inner>, bool) {
     if words.is_empty() {
         return (Vec::new(), false);
     }
@@ -111,7 +111,7 @@ fn shell(arguments: &[Word]) -> (Vec<Inner>, bool) {
         }
         rest = after;
         if !option.starts_with("--") && option.contains('c') {
-            let (inner, whole) = text(rest.first().cloned().into_iter().collect());
+            let (inner, whole) = text(rest.get(..1).unwrap_or_default());
             return (inner, whole && plain && option == "-c");
         }
         plain = false;
@@ -144,7 +144,7 @@ fn env(arguments: &[Word]) -> (Vec<Inner>, bool) {
         if let Some((value, next)) = value {
             let rest = arguments.get(next..).unwrap_or_default();
             let words = std::iter::once(Word::plain(value)).chain(rest.iter().cloned());
-            return text(words.collect()).opaque();
+            return text(&words.collect::<Vec<_>>()).opaque();
         }
     }
     match wrapper("env").map(|w| w.command(arguments)) {
@@ -235,12 +235,12 @@ fn option_text(arguments: &[Word], letter: char, long: &str) -> (Vec<Inner>, boo
         let option = word.text();
         if let Some(value) = option.strip_prefix("--").and_then(|o| o.strip_prefix(long)) {
             return match value.strip_prefix('=') {
-                Some(value) => text(vec![Word::plain(value)]).opaque(),
-                None => text(arguments.get(at + 1).cloned().into_iter().collect()).opaque(),
+                Some(value) => text(&[Word::plain(value)]).opaque(),
+                None => text(arguments.get(at + 1..at + 2).unwrap_or_default()).opaque(),
             };
         }
         if option.starts_with('-') && !option.starts_with("--") && option.ends_with(letter) {
-            return text(arguments.get(at + 1).cloned().into_iter().collect()).opaque();
+            return text(arguments.get(at + 1..at + 2).unwrap_or_default()).opaque();
         }
     }
     (Vec::new(), false)

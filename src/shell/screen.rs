@@ -24,8 +24,9 @@ pub fn screen(text: &str) -> Option<DoubtKind> {
 fn hidden(c: char) -> bool {
     match c {
         '\t' | '\n' => false,
-        '\0'..='\x1f' | '\x7f'..='\u{9f}' => true,
-        '\u{a0}'
+        '\0'..='\x1f'
+        | '\x7f'..='\u{9f}'
+        | '\u{a0}'
         | '\u{ad}'
         | '\u{34f}'
         | '\u{61c}'

@@ -179,7 +179,9 @@ fn brush(text: &str) -> Option<Vec<String>> {
                         out.push(Word::read(&name.value).text().to_owned());
                     }
                 }
-                ast::Command::Compound(ast::CompoundCommand::BraceGroup(g), _) => list(&g.list, out),
+                ast::Command::Compound(ast::CompoundCommand::BraceGroup(g), _) => {
+                    list(&g.list, out);
+                }
                 ast::Command::Compound(ast::CompoundCommand::Subshell(g), _) => list(&g.list, out),
                 _ => {}
             }

@@ -340,7 +340,6 @@ impl Wrapper {
                 rest = rest.split_first().map_or(&[][..], |(_, r)| r);
             }
         }
-        let mut rest = rest;
         if !self.assigns {
             rest = rest.get(self.operands..).unwrap_or_default();
         }

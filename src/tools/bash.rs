@@ -166,7 +166,7 @@ fn plain(text: &str) -> String {
 fn skip(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match chars.next() {
         Some('[') => {
-            while let Some(c) = chars.next() {
+            for c in chars.by_ref() {
                 if ('@'..='~').contains(&c) {
                     break;
                 }

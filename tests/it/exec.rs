@@ -14,14 +14,14 @@ use lembas::rt::CancellationToken;
 use lembas::store::item::Scope;
 
 /// A folder to work in, and an engine of this computer.
-pub struct Place {
-    pub folder: tempfile::TempDir,
-    pub root: PathBuf,
-    pub engine: Engine,
+pub(crate) struct Place {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) root: PathBuf,
+    pub(crate) engine: Engine,
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join("work");
         std::fs::create_dir(&root).unwrap();
@@ -33,16 +33,15 @@ impl Place {
         }
     }
 
-    pub fn full() -> Option<Self> {
+    pub(crate) fn full() -> Option<Self> {
         let place = Self::new();
         let full = place.engine.facts().strength() == Strength::Full;
-        if !full {
-            eprintln!("no full box here: skipped");
-        }
+        let bwrap = Path::new("/usr/bin/bwrap").exists();
+        assert!(full || !bwrap, "bubblewrap is here and makes no box");
         full.then_some(place)
     }
 
-    pub fn context(&self, mode: Mode) -> Context {
+    pub(crate) fn context(&self, mode: Mode) -> Context {
         Context {
             session: SessionId::new("s"),
             origin: Origin::Local,
@@ -55,7 +54,13 @@ impl Place {
         }
     }
 
-    pub fn request(&self, text: &str, timeout: Duration, open: bool, purpose: Purpose) -> Request {
+    pub(crate) fn request(
+        &self,
+        text: &str,
+        timeout: Duration,
+        open: bool,
+        purpose: Purpose,
+    ) -> Request {
         Request {
             tool: "bash".into(),
             action: Action::Execute(Command {
@@ -69,7 +74,7 @@ impl Place {
     }
 
     /// Judged in a mode; a question is answered with yes.
-    pub fn grant(&self, text: &str, mode: Mode, timeout: Duration, open: bool) -> Grant {
+    pub(crate) fn grant(&self, text: &str, mode: Mode, timeout: Duration, open: bool) -> Grant {
         let request = self.request(text, timeout, open, Purpose::Tool);
         match self.engine.judge(&request, &self.context(mode), &[]) {
             Verdict::Allow(grant) => grant,
@@ -78,17 +83,17 @@ impl Place {
         }
     }
 
-    pub async fn run(&self, grant: Grant, stop: CancellationToken) -> Ended {
+    pub(crate) async fn run(&self, grant: Grant, stop: CancellationToken) -> Ended {
         let spill = self.folder.path().join("spill/out");
         exec::run(grant, spill, &|_| {}, stop).await.unwrap()
     }
 
-    pub async fn boxed(&self, text: &str) -> Ended {
+    pub(crate) async fn boxed(&self, text: &str) -> Ended {
         let grant = self.grant(text, Mode::Edit, Duration::from_secs(20), false);
         self.run(grant, CancellationToken::new()).await
     }
 
-    pub async fn open(&self, text: &str) -> Ended {
+    pub(crate) async fn open(&self, text: &str) -> Ended {
         let grant = self.grant(text, Mode::Auto, Duration::from_secs(20), true);
         self.run(grant, CancellationToken::new()).await
     }
@@ -381,6 +386,41 @@ async fn a_boxed_commit_writes_the_repository_but_not_its_hooks() {
     assert!(text.contains("first"), "{text}");
     assert_eq!(text.matches("Read-only").count(), 2, "{text}");
     assert!(!place.root.join(".git/hooks/post-commit").exists());
+}
+
+#[tokio::test]
+async fn a_yes_to_a_protected_path_lets_that_one_be_changed() {
+    let Some(place) = Place::full() else { return };
+    place.open("git init -q .").await;
+    let text = "echo x > .git/hooks/pre-commit; echo y > .envrc; echo z > AGENTS.md; \
+                python3 -c \"open('.git/config','a')\"";
+    let request = place.request(text, Duration::from_secs(10), false, Purpose::Tool);
+    let verdict = place
+        .engine
+        .judge(&request, &place.context(Mode::Edit), &[]);
+    let Verdict::Ask(pending) = verdict else {
+        panic!("not asked")
+    };
+    assert_eq!(pending.body.scopes, [Scope::Once]);
+    assert_eq!(pending.body.r#box, "roots");
+    let ended = place
+        .run(pending.allowed(Scope::Once).0, CancellationToken::new())
+        .await;
+    assert!(
+        ended.output.text().contains("Read-only"),
+        "{}",
+        ended.output.text()
+    );
+    for (path, content) in [
+        (".git/hooks/pre-commit", "x\n"),
+        (".envrc", "y\n"),
+        ("AGENTS.md", "z\n"),
+    ] {
+        assert_eq!(
+            std::fs::read_to_string(place.root.join(path)).unwrap(),
+            content
+        );
+    }
 }
 
 #[tokio::test]

@@ -288,10 +288,7 @@ async fn looking_around_leaves_out_what_is_ignored_and_what_is_secret() {
     ===
     src/lib.rs:1:pub fn needle() {
     ===
-    the expression cannot be read: regex parse error:
-        (?:()
-        ^
-    error: unclosed group
+    the expression `(` cannot be read: unclosed group
     ===
     No such file or directory: P/none
     ");

@@ -75,7 +75,9 @@ async fn what_edit_lets_through_leaves_no_trace_outside() {
         let text = text.replace("PWNED", TARGETS[(at + shift) % TARGETS.len()]);
         let timeout = Duration::from_secs(4);
         let request = place.request(&text, timeout, false, Purpose::Tool);
-        let verdict = place.engine.judge(&request, &place.context(Mode::Edit), &[]);
+        let verdict = place
+            .engine
+            .judge(&request, &place.context(Mode::Edit), &[]);
         let Verdict::Allow(grant) = verdict else {
             continue;
         };
@@ -87,15 +89,25 @@ async fn what_edit_lets_through_leaves_no_trace_outside() {
         ran += 1;
         let outside = |all: Vec<(String, Vec<u8>)>| -> Vec<(String, Vec<u8>)> {
             let spill = spill.display().to_string();
-            all.into_iter().filter(|(p, _)| !p.starts_with(&spill)).collect()
+            all.into_iter()
+                .filter(|(p, _)| !p.starts_with(&spill))
+                .collect()
         };
         assert_eq!(
             outside(before),
             outside(picture(&outer, &place.root)),
             "{text:?} left something outside"
         );
-        assert_eq!(hooks, picture(&place.root.join(".git/hooks"), &spill), "{text:?}");
-        assert_eq!(deep, picture(&place.root.join("sub/deep/.git/hooks"), &spill), "{text:?}");
+        assert_eq!(
+            hooks,
+            picture(&place.root.join(".git/hooks"), &spill),
+            "{text:?}"
+        );
+        assert_eq!(
+            deep,
+            picture(&place.root.join("sub/deep/.git/hooks"), &spill),
+            "{text:?}"
+        );
         assert!(!place.root.join(".envrc").exists(), "{text:?}");
     }
     assert!(ran > 20, "only {ran} were let through, which shows nothing");
@@ -128,7 +140,9 @@ async fn what_is_let_through_as_a_read_says_what_it_says_without_a_box() {
         "which bash; command -v ls",
     ] {
         let request = place.request(text, Duration::from_secs(10), false, Purpose::Tool);
-        let verdict = place.engine.judge(&request, &place.context(Mode::Manual), &[]);
+        let verdict = place
+            .engine
+            .judge(&request, &place.context(Mode::Manual), &[]);
         let Verdict::Allow(grant) = verdict else {
             if text.starts_with("tar -cf") {
                 continue;

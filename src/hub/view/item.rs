@@ -252,13 +252,7 @@ fn step(chat: &str, call: &Row, rows: &[&Row]) -> Option<Value> {
         ("block", json!(block)),
         ("title", json!(text("title"))),
         ("status", json!(status)),
-        (
-            "ran",
-            started
-                .and_then(|s| s.data.get("allowed"))
-                .cloned()
-                .unwrap_or_default(),
-        ),
+        ("ran", started.map(ran).unwrap_or_default()),
         (
             "ask",
             ask.and_then(|a| a.data.get("ask"))
@@ -293,6 +287,19 @@ fn step(chat: &str, call: &Row, rows: &[&Row]) -> Option<Value> {
         map.insert("download".to_owned(), url.into());
     }
     with(Map::new(), Value::Object(map))
+}
+
+/// What let a call run, and what held it back.
+fn ran(started: &&Row) -> Value {
+    let mut allowed = started.data.get("allowed").cloned().unwrap_or_default();
+    if let Some(map) = allowed.as_object_mut() {
+        let said = map.remove("box");
+        let held = said.as_ref().and_then(Value::as_str);
+        if let Some(held) = held.and_then(super::box_words) {
+            map.insert("box".to_owned(), held.into());
+        }
+    }
+    allowed
 }
 
 /// The words of an output or a result.

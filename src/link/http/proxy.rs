@@ -298,7 +298,7 @@ mod tests {
             none: Some("*".into()),
             ..ProxyVars::default()
         };
-        let proxies = Proxies::new(Some("http://p2:9"), vars.clone()).unwrap();
+        let proxies = Proxies::new(Some("http://p2:9"), vars).unwrap();
         assert_eq!(pick(&proxies, "https://x.example"), None);
         let proxies = Proxies::new(Some("http://p2:9"), ProxyVars::default()).unwrap();
         assert_eq!(pick(&proxies, "https://x.example").unwrap(), "http://p2:9/");

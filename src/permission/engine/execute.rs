@@ -17,6 +17,14 @@ use crate::spec::permission::{Does, permission};
 /// What only reads runs no longer than this.
 const LONGEST_READ: Duration = Duration::from_secs(10);
 
+/// Caches that tools insist on writing lie in the session's temporary folder in the box, where
+/// the home folder is read-only.
+const CACHES: [(&str, &str); 3] = [
+    ("GOCACHE", "/tmp/go-build"),
+    ("npm_config_cache", "/tmp/npm"),
+    ("CCACHE_DIR", "/tmp/ccache"),
+];
+
 impl Judging<'_> {
     pub(super) fn execute(&self, command: &Command) -> Verdict {
         let text = &command.text;
@@ -95,7 +103,7 @@ impl Judging<'_> {
                 words::allowed(self.context.mode, kind)
             },
         };
-        self.verdict(rulings, subject)
+        self.verdict(&rulings, subject)
     }
 
     /// The box that the whole runs in: the widest that a part needs.
@@ -168,10 +176,8 @@ impl Judging<'_> {
             Effect::Nothing => Ruling::allow(),
             Effect::Read => {
                 if let Some(setting) = &part.starts {
-                    let reason = format!(
-                        "{} is set in this repository and starts a program.",
-                        setting
-                    );
+                    let reason =
+                        format!("{setting} is set in this repository and starts a program.");
                     let does = row(|r| r.execute_boxed);
                     return self.table(does.max_ask(), &reason, None, kind);
                 }
@@ -351,6 +357,17 @@ impl Judging<'_> {
                 git: parts.iter().any(|p| p.git_writes),
                 roots: self.context.roots.clone(),
                 own: facts.own(),
+                released: self
+                    .context
+                    .released
+                    .iter()
+                    .cloned()
+                    .chain(
+                        parts
+                            .iter()
+                            .flat_map(|p| p.findings.iter().filter_map(released)),
+                    )
+                    .collect(),
                 also: parts
                     .iter()
                     .flat_map(|p| {
@@ -364,7 +381,11 @@ impl Judging<'_> {
             environment: self.trusted_first(if monitor {
                 facts.monitor_environment()
             } else {
-                facts.environment()
+                let mut environment = facts.environment();
+                if kind == BoxKind::Roots {
+                    environment.extend(CACHES.map(|(n, v)| (n.to_owned(), v.to_owned())));
+                }
+                environment
             }),
         }
     }
@@ -380,10 +401,21 @@ impl Does {
     }
 }
 
+/// A protected path that is changed when the question about it is answered with yes.
+fn released(finding: &Finding) -> Option<PathBuf> {
+    match finding {
+        Finding::Protected {
+            path, read: false, ..
+        }
+        | Finding::Instructions { path } => Some(path.clone()),
+        _ => None,
+    }
+}
+
 fn secret_path(finding: &Finding) -> Option<PathBuf> {
     match finding {
-        Finding::Secret { path } => Some(path.clone()),
-        Finding::Protected {
+        Finding::Secret { path }
+        | Finding::Protected {
             path, read: true, ..
         } => Some(path.clone()),
         _ => None,

@@ -27,7 +27,7 @@ impl Judging<'_> {
             None,
             BoxKind::Read,
         );
-        self.verdict(vec![ruling], subject)
+        self.verdict(&[ruling], subject)
     }
 
     pub(super) fn read(&self, asked: &[PathBuf]) -> Verdict {
@@ -80,7 +80,7 @@ impl Judging<'_> {
             source: "read",
             text: "plain read".to_owned(),
         };
-        self.verdict(rulings, subject)
+        self.verdict(&rulings, subject)
     }
 
     pub(super) fn secret(&self, path: &Path) -> Ruling {
@@ -138,7 +138,7 @@ impl Judging<'_> {
             source: "mode",
             text: format!("{} mode", words::mode(self.context.mode)),
         };
-        self.verdict(rulings, subject)
+        self.verdict(&rulings, subject)
     }
 
     pub(super) fn instructions(&self, path: &Path) -> Ruling {

@@ -304,9 +304,7 @@ async fn a_streamed_answer_ends_as_it_is_stored() {
             .text("s1", 3, at, std::str::from_utf8(piece).unwrap())
             .await;
         if at == 7 {
-            begun
-                .until(|e| (e["item"]["seq"] == 3).then_some(()))
-                .await;
+            begun.until(|e| (e["item"]["seq"] == 3).then_some(())).await;
         }
     }
     // Shown while it is written, not only when it is done.

@@ -177,7 +177,7 @@ pub fn hello(device: &str, epoch: &str) -> Value {
 impl Device {
     /// Linked, and the hub knows it.
     pub async fn linked(rig: &Rig, id: &str, token: &str) -> Self {
-        let device = Dial::new(id, token).go(rig).await.ok().expect("linked");
+        let device = Dial::new(id, token).go(rig).await.expect("linked");
         device.known(rig, id).await;
         device
     }

@@ -239,3 +239,38 @@ async fn the_shell_is_served_everywhere_and_files_have_tags() {
         assert_eq!(answer.status(), 404, "{path}");
     }
 }
+
+#[tokio::test]
+async fn over_tls_there_is_http_2_and_a_cookie_that_stays_there() {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = (folder.path().join("c.pem"), folder.path().join("k.pem"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let tasks = lembas::rt::Tasks::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let config = lembas::hub::HubConfig {
+        data: folder.path().join("hub"),
+        name: "home".to_owned(),
+        url: Some(format!("https://localhost:{port}")),
+        tls: Some(lembas::hub::TlsFiles { cert, key }),
+        ..lembas::hub::HubConfig::default()
+    };
+    let hub = lembas::hub::serve(config, listener, &tasks).await.unwrap();
+    let root = reqwest::Certificate::from_pem(made.cert.pem().as_bytes()).unwrap();
+    let http = reqwest::Client::builder()
+        .no_proxy()
+        .tls_certs_only([root])
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .unwrap();
+    let link = hub.one_time_link().await.unwrap();
+    assert!(link.url.starts_with("https://localhost:"), "{}", link.url);
+    let answer = soon(http.get(&link.url).send()).await.unwrap();
+    assert_eq!(answer.version(), reqwest::Version::HTTP_2);
+    let cookie = answer.headers()["set-cookie"].to_str().unwrap();
+    assert!(cookie.ends_with("; Secure"), "{cookie}");
+    assert!(answer.headers().contains_key("strict-transport-security"));
+    soon(tasks.end()).await;
+}
