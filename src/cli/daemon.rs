@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::failure::{Exit, Failure};
 use super::out::Out;
@@ -43,13 +43,14 @@ pub(super) fn run(out: Out, paths: &Paths) -> Ending {
             more: None,
         })
         .await?;
+        let signals = Signals::listen()?;
         daemon::ready();
         if out.json {
             out.object(&serde_json::json!({
                 "ok": true, "state": "started", "pid": std::process::id(),
             }));
         }
-        until_told(&daemon).await?;
+        signals.until_told(&daemon).await;
         daemon.stop().await;
         Ok(Exit::Well)
     });
@@ -57,17 +58,32 @@ pub(super) fn run(out: Out, paths: &Paths) -> Ending {
     ended
 }
 
-/// Waits until a signal says to end. A hang-up looks at the settings and the pairing again.
-pub(super) async fn until_told(daemon: &Daemon) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::from(anyhow::Error::from(error));
-    let mut term = signal(SignalKind::terminate()).map_err(failed)?;
-    let mut int = signal(SignalKind::interrupt()).map_err(failed)?;
-    let mut hup = signal(SignalKind::hangup()).map_err(failed)?;
-    loop {
-        tokio::select! {
-            _ = term.recv() => return Ok(()),
-            _ = int.recv() => return Ok(()),
-            _ = hup.recv() => daemon.reload(),
+/// The signals a daemon obeys. They are listened to before anybody is told that it runs: one that
+/// comes at once must not meet the system's own way with it.
+pub(super) struct Signals {
+    term: Signal,
+    int: Signal,
+    hup: Signal,
+}
+
+impl Signals {
+    pub(super) fn listen() -> Result<Self, Failure> {
+        let failed = |error: std::io::Error| Failure::from(anyhow::Error::from(error));
+        Ok(Self {
+            term: signal(SignalKind::terminate()).map_err(failed)?,
+            int: signal(SignalKind::interrupt()).map_err(failed)?,
+            hup: signal(SignalKind::hangup()).map_err(failed)?,
+        })
+    }
+
+    /// Waits until one says to end. A hang-up looks at the settings and the pairing again.
+    pub(super) async fn until_told(mut self, daemon: &Daemon) {
+        loop {
+            tokio::select! {
+                _ = self.term.recv() => return,
+                _ = self.int.recv() => return,
+                _ = self.hup.recv() => daemon.reload(),
+            }
         }
     }
 }
@@ -174,12 +190,13 @@ async fn own(paths: &Paths) -> Ending {
         more: None,
     })
     .await?;
+    let signals = Signals::listen()?;
     let served = daemon
         .device()
         .serve_lines(tokio::io::stdin(), tokio::io::stdout());
     tokio::select! {
         () = served => {}
-        told = until_told(&daemon) => told?,
+        () = signals.until_told(&daemon) => {}
     }
     daemon.stop().await;
     Ok(Exit::Well)

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::args::{Hub, HubAction, HubModel, HubUser};
 use super::failure::{Exit, Failure};
@@ -113,9 +113,13 @@ fn serve(out: Out, paths: &Paths, args: &Hub) -> Ending {
             true => Some(hub.one_time_link().await.map_err(anyhow::Error::from)?),
             false => None,
         };
+        let (mut term, mut int) = signals()?;
         say_started(out, paths, hub.url(), link.as_ref());
         crate::daemon::ready();
-        until_told().await?;
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
         // The socket goes first, so that a command that comes now does not meet a hub that ends.
         let _ = std::fs::remove_file(&socket);
         tasks.end().await;
@@ -154,15 +158,12 @@ fn say_started(out: Out, paths: &Paths, url: &str, link: Option<&OneTimeLink>) {
     out.hint("Ctrl-C stops it.");
 }
 
-async fn until_told() -> Result<(), Failure> {
+/// The signals that end a hub, listened to before anybody is told that it runs.
+fn signals() -> Result<(Signal, Signal), Failure> {
     let failed = |error: std::io::Error| Failure::from(anyhow::Error::from(error));
-    let mut term = signal(SignalKind::terminate()).map_err(failed)?;
-    let mut int = signal(SignalKind::interrupt()).map_err(failed)?;
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = int.recv() => {}
-    }
-    Ok(())
+    let term = signal(SignalKind::terminate()).map_err(failed)?;
+    let int = signal(SignalKind::interrupt()).map_err(failed)?;
+    Ok((term, int))
 }
 
 /// The lock of the hub's data.

@@ -129,6 +129,7 @@ async fn start(out: Out, paths: &Paths, args: &Up) -> Ending {
     let link = hub.one_time_link().await.map_err(anyhow::Error::from)?;
     let (models, servers) = tokio::join!(hub.models(), found::look());
     let models = models.map_err(anyhow::Error::from)?;
+    let signals = daemon_cli::Signals::listen()?;
     say(
         out,
         paths,
@@ -148,7 +149,7 @@ async fn start(out: Out, paths: &Paths, args: &Up) -> Ending {
     open(out, paths, args, &link);
     daemon::ready();
 
-    daemon_cli::until_told(&daemon).await?;
+    signals.until_told(&daemon).await;
     if out.person {
         out.hint("");
     }

@@ -36,6 +36,7 @@ use crate::tools::Tools;
 #[derive(Clone)]
 pub struct Device {
     pub store: Store,
+    registry: Registry,
     pub sessions: Arc<dyn acp::Sessions>,
     pub acp: acp::Device,
     pub limits: Limits,
@@ -87,7 +88,7 @@ impl Device {
         )
         .await
         .context("the chats of this computer cannot be read")?;
-        let sessions: Arc<dyn acp::Sessions> = Arc::new(registry);
+        let sessions: Arc<dyn acp::Sessions> = Arc::new(registry.clone());
         let named = live.clone();
         let limits = Limits::new(
             live.clone(),
@@ -124,6 +125,7 @@ impl Device {
         };
         Ok(Self {
             store,
+            registry,
             sessions,
             acp: acp::Device::new(parts, tasks),
             limits,
@@ -133,6 +135,13 @@ impl Device {
             http,
             tasks: tasks.clone(),
         })
+    }
+
+    /// Parks every turn: no process is held afterwards, and the next start goes on from there.
+    pub async fn park(&self) {
+        if !self.registry.park().await {
+            tracing::error!("some turns did not park in time");
+        }
     }
 
     /// The service of one socket of the link.

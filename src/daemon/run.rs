@@ -159,10 +159,14 @@ impl Daemon {
         }
         let ordered = async {
             self.control.end().await;
+            tracing::debug!("ending: no more commands");
             if let Some((link, done)) = self.link {
                 link.stop();
                 done.wait().await;
             }
+            // A call that came over the link waits for its turn: turns park first.
+            self.device.park().await;
+            tracing::debug!("ending: turns are parked");
             self.links.end().await;
             self.sessions.end().await;
         };
