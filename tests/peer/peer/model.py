@@ -87,7 +87,10 @@ class Model:
                     "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
             await answer.write(f"data: {json.dumps(part)}\n\n".encode())
 
-        for note in step.before:  # V5
+        for note in step.before:  # V5; an event among them is waited for
+            if isinstance(note, asyncio.Event):
+                await note.wait()
+                continue
             await answer.write(f": {json.dumps({'lembas': note})}\n\n".encode())
         await chunk({"role": "assistant"})
         for piece in _cut(step.thought, step.pieces):
