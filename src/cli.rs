@@ -7,14 +7,17 @@ mod chats;
 mod daemon;
 mod failure;
 mod help;
+mod hub;
 mod limits;
 mod link;
 mod logs;
 mod monitor;
 mod out;
+mod port;
 mod rules;
 mod status;
 mod terminal;
+mod up;
 mod usage;
 
 use std::ffi::OsString;
@@ -93,6 +96,8 @@ fn dispatch(args: Args, out: Out) -> Ending {
         Command::Answer(args) => answers::answer(out, &paths()?, &args),
         Command::Link(args) => link::run(out, &paths()?, &args),
         Command::Unlink => link::unlink(out, &paths()?),
+        Command::Up(args) => up::run(out, &paths()?, &args),
+        Command::Hub(args) => hub::run(out, &paths()?, args),
         Command::Daemon => daemon::run(out, &paths()?),
         Command::Acp => daemon::acp(&paths()?),
         Command::Rules { action } => rules::run(out, &paths()?, action),
@@ -100,7 +105,6 @@ fn dispatch(args: Args, out: Out) -> Ending {
         Command::Sessions { n } => chats::sessions(out, &paths()?, n),
         Command::Log { n } => chats::log(out, &paths()?, n),
         Command::Monitor(args) => monitor::run(out, &paths()?, &args),
-        _ => Ok(Exit::Well),
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Ended {
     /// What the box kept from it, as its output says it: a line to show.
     pub blocked: Option<String>,
     pub boxed: BoxKind,
+    /// The time that it had.
+    pub limit: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +73,8 @@ pub enum ExecError {
 }
 
 /// Runs a command to its end. `output` hears text as it comes; `spill` is where output that is
-/// longer than what is kept goes in whole (bounded, see [`Kept`]).
+/// longer than what is kept goes in whole (bounded, see [`Kept`]); beside it lies the session's
+/// temporary folder, which boxed commands see as `/tmp`.
 ///
 /// When this returns, everything the command started is gone.
 pub async fn run(
@@ -85,7 +88,7 @@ pub async fn run(
         return Err(ExecError::Folder(run.cwd));
     }
     let began = clock::instant();
-    let fence = fence::prepare(&run).await?;
+    let fence = fence::prepare(&run, Some(&scratch(&spill))).await?;
     let (mut process, mut pipe) = process::Process::start(&run, &fence, process::Leftover::End)?;
     let mut kept = output::Keeping::new(spill);
     let deadline = clock::sleep(run.timeout);
@@ -154,7 +157,13 @@ pub async fn run(
         duration: began.elapsed(),
         blocked,
         boxed: run.r#box.kind,
+        limit: run.timeout,
     })
+}
+
+/// The session's temporary folder: in the folder of its spilled outputs.
+fn scratch(spill: &std::path::Path) -> PathBuf {
+    spill.with_file_name("tmp")
 }
 
 /// The line that shows that the box kept something from the command.

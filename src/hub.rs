@@ -8,6 +8,7 @@ mod api;
 mod asks;
 mod auth;
 mod chats;
+mod console;
 mod devices;
 mod error;
 mod events;
@@ -124,6 +125,8 @@ pub(crate) struct Facts {
     pub(crate) addr: SocketAddr,
     /// The first account.
     pub(crate) owner: String,
+    /// A reverse proxy may stand before it: an address of its own was configured.
+    pub(crate) proxied: bool,
     /// Cookies are for TLS only.
     pub(crate) secure: bool,
     pub(crate) web: Option<PathBuf>,
@@ -166,6 +169,7 @@ pub async fn serve(
     let facts = Facts {
         name: config.name,
         instance: store.instance().await?,
+        proxied: config.url.is_some(),
         secure: url.starts_with("https://"),
         url,
         addr,
@@ -221,17 +225,6 @@ impl Hub {
         self.link_for(self.shared.facts.owner.clone()).await
     }
 
-    /// Another account of this instance and its first sign-in link; none when the name is taken.
-    ///
-    /// # Errors
-    /// When the store cannot write.
-    pub async fn add_account(&self, name: &str) -> Result<Option<OneTimeLink>, StoreError> {
-        match self.shared.store.add_account(name.to_owned()).await? {
-            Some(account) => Ok(Some(self.link_for(account.id).await?)),
-            None => Ok(None),
-        }
-    }
-
     async fn link_for(&self, account: String) -> Result<OneTimeLink, StoreError> {
         let token = auth::one_time_code();
         let expires = clock::now_ms() + i64::try_from(ONE_TIME.as_millis()).unwrap_or(0);
@@ -273,25 +266,6 @@ impl Hub {
         new: models::NewModel,
     ) -> Result<models::Tested, models::AddError> {
         models::add(&self.shared, &self.shared.facts.owner, new).await
-    }
-
-    /// Tries a model without saving it.
-    ///
-    /// # Errors
-    /// One of the six ways it can fail.
-    pub async fn test_model(
-        &self,
-        new: models::NewModel,
-    ) -> Result<models::Tested, models::TestError> {
-        models::test(&self.shared.http, &new).await
-    }
-
-    /// Takes a model of the first account away. False when there is none of that id.
-    ///
-    /// # Errors
-    /// When the store cannot write.
-    pub async fn remove_model(&self, id: &str) -> Result<bool, StoreError> {
-        models::take_away(&self.shared, &self.shared.facts.owner, id).await
     }
 
     /// The models of the first account, with what their last test said. No keys.

@@ -183,11 +183,7 @@ pub(super) struct Hub {
 #[derive(Debug, Subcommand)]
 pub(super) enum HubAction {
     /// Print a fresh one-time link to the page
-    Link {
-        /// For this account; the only one when there is one
-        #[arg(long, value_name = "NAME")]
-        user: Option<String>,
-    },
+    Link,
     /// Models of the instance
     Model {
         #[command(subcommand)]
@@ -226,7 +222,7 @@ pub(super) enum HubModel {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum HubUser {
-    /// Add an account; the password is read from the terminal or from stdin
+    /// Add an account; prints the link with which its person signs in first
     Add { name: String },
     /// List the accounts
     List,

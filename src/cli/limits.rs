@@ -12,6 +12,7 @@ use super::{Ending, ask, usage};
 use crate::config::edit::{Change, EditError, Edited, edit};
 use crate::config::{Approvals, Config, ConfigError, Mode, Paths, load};
 use crate::daemon::about;
+use crate::daemon::control::client::Client;
 use crate::text::nearest::nearest;
 use crate::text::{path, words};
 
@@ -309,7 +310,7 @@ pub(super) fn read(paths: &Paths) -> Result<Config, Failure> {
 
 /// Changes the settings in the file.
 pub(super) fn change(paths: &Paths, changes: &[Change]) -> Result<Edited, Failure> {
-    edit(paths, changes).map_err(|error| match error {
+    let edited = edit(paths, changes).map_err(|error| match error {
         EditError::Config(error) => wrong(paths, &error),
         EditError::Write { path, source } => Failure::new(
             Exit::Config,
@@ -327,7 +328,26 @@ pub(super) fn change(paths: &Paths, changes: &[Change]) -> Result<Edited, Failur
             ),
             "lembas help config",
         ),
-    })
+    })?;
+    if edited.changed {
+        told(paths);
+    }
+    Ok(edited)
+}
+
+/// Has a daemon that runs read the file, so that the change counts when the command returns. It
+/// sees it by itself too, a moment later.
+fn told(paths: &Paths) {
+    let look = async {
+        let mut client = Client::connect(&paths.socket()).await.ok()?;
+        client.request::<Value>("look", &json!({})).await.ok()
+    };
+    // Inside a runtime already (link, up) the daemon's own watch is enough.
+    if tokio::runtime::Handle::try_current().is_err()
+        && let Ok(runtime) = ask::runtime()
+    {
+        runtime.block_on(look);
+    }
 }
 
 /// What is wrong with the settings, all of it.

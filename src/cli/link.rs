@@ -155,6 +155,15 @@ async fn reload(paths: &Paths) -> bool {
         .is_ok()
 }
 
+/// Has a daemon that runs read the settings.
+async fn look(paths: &Paths) {
+    use crate::daemon::control::client::Client;
+    if let Ok(mut client) = Client::connect(&paths.socket()).await {
+        // It sees the change by itself too, a moment later.
+        let _ = client.request::<Value>("look", &json!({})).await;
+    }
+}
+
 /// Offers to allow work in the folder the person stands in, where that is a sensible one.
 fn offer_folder(out: Out, paths: &Paths, config: Config) -> Result<Config, Failure> {
     if !config.remote.roots.is_empty() {
@@ -305,6 +314,7 @@ pub(super) fn unlink(out: Out, paths: &Paths) -> Ending {
         ];
         changes.extend(config.remote.roots.iter().cloned().map(Change::RemoveRoot));
         limits::change(paths, &changes)?;
+        look(paths).await;
         let taken_back = match &instance {
             Some(instance) => match Http::new(&config.link, about::proxies()) {
                 Ok(http) => {

@@ -126,12 +126,17 @@ impl Out {
         say(&mut io::stderr().lock(), &text);
     }
 
+    /// A question, with the answer to be typed behind it.
+    pub(super) fn prompt(&self, question: &str) {
+        say(&mut io::stderr().lock(), question);
+    }
+
     /// Asks a person a yes-or-no question; no where nobody sits there or the answer is not yes.
     pub(super) fn yes(&self, question: &str) -> bool {
         if !self.person {
             return false;
         }
-        say(&mut io::stderr().lock(), &format!("{question} [y/N] "));
+        self.prompt(&format!("{question} [y/N] "));
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).is_ok()
             && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")

@@ -84,7 +84,9 @@ fn lines(status: &Status, home: &Path, zone: &TimeZone) -> Vec<String> {
             status.pid
         ));
     }
-    if let Some(reason) = &status.linked.reason {
+    if let Some(reason) = &status.linked.reason
+        && status.linked.state != "never"
+    {
         lines.push(format!("why: {}", escape::visible_line(reason)));
     }
     for problem in &status.config_problems {

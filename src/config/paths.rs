@@ -101,6 +101,11 @@ impl Paths {
         self.runtime.join("control.sock")
     }
 
+    /// The control socket of a hub that runs without the daemon.
+    pub fn hub_socket(&self) -> PathBuf {
+        self.runtime.join("hub.sock")
+    }
+
     /// Held by the one process that owns the store.
     pub fn lock(&self) -> PathBuf {
         self.data.join("device.lock")

@@ -36,6 +36,16 @@ pub fn start(paths: &Paths, live: Live, again: Arc<Notify>, tasks: &Tasks) {
     });
 }
 
+/// Reads the file now and puts it in force, or says what is wrong with it: for a command that has
+/// just changed it and whose person expects that it counts.
+pub async fn now(paths: &Paths, live: &Live) {
+    let (file, home) = (paths.config_file(), paths.home.clone());
+    let read = rt::blocking(move || Seen::read(&file, &home)).await;
+    if let Some(seen) = read.filter(|seen| !seen.absent) {
+        apply(live, &seen);
+    }
+}
+
 async fn follow(file: &Path, home: &Path, live: &Live, again: &Notify) {
     let saved = Arc::new(Notify::new());
     let mut watched = Watched::default();

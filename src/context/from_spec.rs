@@ -118,6 +118,8 @@ mod tests {
     fn facts() -> Facts {
         Facts {
             project: "api".into(),
+            cwd: "/w/api".into(),
+            also: Vec::new(),
             os: "linux",
             mode: Mode::Edit,
             said: None,

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::control::{Detail, refusal};
 use super::table::Monitor;
+use super::watches;
 use crate::acp::MONITOR;
 use crate::clock;
 use crate::config::{Live, Mode};
@@ -96,12 +97,19 @@ fn unseen(why: Unseen, asked: &Params, mode: Mode) -> ErrorObjectOwned {
             why,
             "lembas help remote".to_owned(),
         ),
-        Unseen::Ask(why) => (
-            "ask",
-            format!("this would need your yes, and a watch command asks nobody: {command}"),
-            why,
-            "lembas rules pending".to_owned(),
-        ),
+        Unseen::Ask(why) => {
+            // The words are for an instance; here the line to paste stands by itself.
+            let (why, fix) = match why.split_once(watches::THERE) {
+                Some((why, fix)) => (why.to_owned(), fix.to_owned()),
+                None => (why, "lembas rules pending".to_owned()),
+            };
+            (
+                "ask",
+                format!("this would need your yes, and a watch command asks nobody: {command}"),
+                why,
+                fix,
+            )
+        }
         Unseen::Timeout => (
             "timeout",
             format!(

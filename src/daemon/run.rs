@@ -108,7 +108,7 @@ impl Daemon {
                 name: about::name(&named.now()),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             }),
-            look: Arc::clone(&look),
+            paths: paths.clone(),
             what,
             page,
             since: clock::now_ms(),

@@ -8,14 +8,13 @@ use jsonrpsee_core::server::{Methods, RpcModule};
 use jsonrpsee_types::{ErrorObjectOwned, Params};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 
 use super::control::{Detail, refusal};
 use super::status::{Device, Limits, Linked, Status};
 use super::watches::{AllowError, Watches};
 use crate::acp::Sessions;
 use crate::clock;
-use crate::config::Live;
+use crate::config::{Live, Paths, watch};
 use crate::ids::AskId;
 use crate::permission::{Origin, Rule};
 use crate::session::{Answer, AnswerError, OpenAsk, Outcome};
@@ -51,8 +50,7 @@ pub struct Parts {
     pub monitor: Arc<dyn Monitor>,
     pub watches: Watches,
     pub device: Arc<dyn Fn() -> Device + Send + Sync>,
-    /// Marked to look at the settings at once.
-    pub look: Arc<Notify>,
+    pub paths: Paths,
     /// `daemon` or `up`.
     pub what: &'static str,
     pub page: Option<String>,
@@ -74,7 +72,10 @@ pub fn methods(parts: Parts) -> Result<Methods, RegisterMethodError> {
     method(&mut table, "hold", |parts, params| async move {
         let Held { held } = params;
         parts.live.hold(held);
-        parts.look.notify_one();
+        Ok(json!({}))
+    })?;
+    method(&mut table, "look", |parts, _: Value| async move {
+        watch::now(&parts.paths, &parts.live).await;
         Ok(json!({}))
     })?;
     method(&mut table, "link", |parts, params: LinkDo| async move {

@@ -24,6 +24,10 @@ use crate::store::device::Store;
 use crate::store::device::rules::RuleRow;
 use crate::store::item::Scope;
 
+/// What stands between the reason and the line to paste, in words for an instance.
+pub(super) const THERE: &str = ". On that computer: ";
+/// The layer of a refusal that is only for want of somebody to ask.
+const UNATTENDED: &str = "unattended";
 /// Refused commands that are remembered; the oldest goes when there is one more.
 const REMEMBERED: usize = 50;
 
@@ -181,7 +185,24 @@ impl Watches {
             released: Vec::new(),
         };
         let judge = Arc::clone(&self.judge);
-        let judged = rt::blocking(move || judge.judge(&request, &context, &rules)).await;
+        let judged = rt::blocking(move || {
+            let judged = judge.judge(&request, &context, &rules);
+            match &judged {
+                // What it would have asked, for somebody at this computer to say yes to.
+                Verdict::Refuse(refusal) if refusal.layer == UNATTENDED => {
+                    let context = Context {
+                        attended: Attended::Person,
+                        ..context
+                    };
+                    match judge.judge(&request, &context, &rules) {
+                        ask @ Verdict::Ask(_) => ask,
+                        _ => judged,
+                    }
+                }
+                _ => judged,
+            }
+        })
+        .await;
         match judged {
             Some(Verdict::Allow(grant)) => Ok(grant),
             Some(Verdict::Refuse(refusal)) => Err(Unseen::Refused(refusal.text)),
@@ -220,7 +241,7 @@ impl Watches {
             }
         };
         format!(
-            "{reason}, and mode {} asks before that. On that computer: lembas allow --pending {number}",
+            "{reason}, and mode {} asks before that{THERE}lembas allow --pending {number}",
             mode.title()
         )
     }

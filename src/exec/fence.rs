@@ -120,8 +120,9 @@ fn isolation(network: bool) -> Vec<&'static str> {
     list
 }
 
-/// Makes the box ready.
-pub(super) async fn prepare(run: &Run) -> Result<Fence, ExecError> {
+/// Makes the box ready. `scratch`: what it sees as its temporary folder; none: one that is new and
+/// gone afterwards.
+pub(super) async fn prepare(run: &Run, scratch: Option<&Path>) -> Result<Fence, ExecError> {
     if run.r#box.kind == BoxKind::Open || strength() != Strength::Full {
         // `permission` granted this knowing how strong the box is; a watch command is boxed or
         // does not run.
@@ -135,8 +136,8 @@ pub(super) async fn prepare(run: &Run) -> Result<Fence, ExecError> {
         }
         return Ok(Fence::default());
     }
-    let run = run.clone();
-    crate::rt::blocking(move || build(&run))
+    let (run, scratch) = (run.clone(), scratch.map(Path::to_path_buf));
+    crate::rt::blocking(move || build(&run, scratch.as_deref()))
         .await
         .unwrap_or_else(|| Err(ExecError::NoBox("making it failed".to_owned())))
 }
@@ -159,7 +160,7 @@ impl Arguments {
     }
 }
 
-fn build(run: &Run) -> Result<Fence, ExecError> {
+fn build(run: &Run, scratch: Option<&Path>) -> Result<Fence, ExecError> {
     let launcher = bwrap().ok_or_else(|| ExecError::NoBox("bwrap is gone".to_owned()))?;
     let plan = &run.r#box;
     let mut args = Arguments(Vec::new());
@@ -177,16 +178,25 @@ fn build(run: &Run) -> Result<Fence, ExecError> {
     match plan.sees {
         Sees::Disk => {
             args.add(&["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
-            for folder in ["/tmp", "/var/tmp", "/run"] {
-                if Path::new(folder).is_dir() && !is_link(Path::new(folder)) {
-                    args.add(&["--tmpfs", folder]);
+            if let Some(scratch) = scratch {
+                private(scratch).map_err(ExecError::Spawn)?;
+            }
+            for folder in ["/tmp", "/var/tmp"] {
+                if !Path::new(folder).is_dir() || is_link(Path::new(folder)) {
+                    continue;
+                }
+                match scratch {
+                    Some(scratch) => args.bind("--bind", scratch, Path::new(folder)),
+                    None => args.add(&["--tmpfs", folder]),
                 }
             }
+            // Sockets of the session and of services: reached by their path, also read-only.
+            args.add(&["--tmpfs", "/run"]);
             for back in ["/run/current-system", "/run/wrappers"] {
                 args.add(&["--ro-bind-try", back, back]);
             }
         }
-        Sees::Roots => sealed(&mut args, &home),
+        Sees::Roots => sealed(&mut args, &home, scratch),
     }
     if plan.network && plan.sees == Sees::Disk {
         for back in [
@@ -236,8 +246,17 @@ fn build(run: &Run) -> Result<Fence, ExecError> {
     })
 }
 
+/// The session's temporary folder, for nobody else.
+fn private(scratch: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(scratch)
+}
+
 /// Only what every build needs, and an empty home.
-fn sealed(args: &mut Arguments, home: &Path) {
+fn sealed(args: &mut Arguments, home: &Path, scratch: Option<&Path>) {
     for entry in &permission().defaults.free {
         let path = crate_home(entry, home);
         if path.starts_with("/dev") || path.starts_with("/proc") {
@@ -253,7 +272,12 @@ fn sealed(args: &mut Arguments, home: &Path) {
             Err(_) => {}
         }
     }
-    args.add(&["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]);
+    args.add(&["--dev", "/dev", "--proc", "/proc"]);
+    // What earlier commands of the session left in their temporary folder can be read.
+    match scratch.filter(|s| s.is_dir()) {
+        Some(scratch) => args.bind("--ro-bind", scratch, Path::new("/tmp")),
+        None => args.add(&["--dir", "/tmp"]),
+    }
     args.path("--dir", home);
     args.add(&[
         "--ro-bind-try",
@@ -329,12 +353,6 @@ fn kept(args: &mut Arguments, git: &Path) {
 
 /// Covers what holds credentials, and this program's own folders.
 fn credentials(args: &mut Arguments, run: &Run, home: &Path) {
-    let own = directories::ProjectDirs::from("", "", "lembas");
-    let own = own.iter().flat_map(|f| {
-        [f.config_dir().to_path_buf(), f.data_dir().to_path_buf()]
-            .into_iter()
-            .chain(f.state_dir().map(Path::to_path_buf))
-    });
     let listed = permission()
         .hardline
         .protected
@@ -344,7 +362,7 @@ fn credentials(args: &mut Arguments, run: &Run, home: &Path) {
             Place::Home => home.join(&e.path),
             _ => PathBuf::from(&e.path),
         });
-    for path in listed.chain(own) {
+    for path in listed.chain(run.r#box.own.iter().cloned()) {
         let real = crate::permission::resolve(&path);
         let Ok(meta) = real.metadata() else { continue };
         // What lies in a folder that is not visible at all cannot be covered there.

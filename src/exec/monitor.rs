@@ -89,7 +89,7 @@ enum Seen {
 
 async fn once(run: &Run, guess: i32, stop: &CancellationToken) -> Result<Seen, MonitorError> {
     let began = clock::instant();
-    let fence = fence::prepare(run).await.map_err(MonitorError::Spawn)?;
+    let fence = fence::prepare(run, None).await.map_err(MonitorError::Spawn)?;
     let (mut process, pipe) =
         Process::start(run, &fence, Leftover::Notice).map_err(MonitorError::Spawn)?;
     let mut taking = Taking::new(guess);
@@ -127,11 +127,11 @@ async fn watch(
             biased;
             () = &mut deadline, if exit.is_none() => return Err(MonitorError::Timeout(run.timeout)),
             () = stop.cancelled() => return Err(MonitorError::Interrupted),
+            () = linger => return Err(MonitorError::Background),
             read = pipe.read(&mut buffer), if open => match read {
                 Ok(0) | Err(_) => open = false,
                 Ok(count) => taking.take(buffer.get(..count).unwrap_or_default()),
             },
-            () = linger => return Err(MonitorError::Background),
             status = process.shell_ended(), if exit.is_none() => {
                 exit = Some((status, clock::instant()));
             }
@@ -223,7 +223,7 @@ fn begin(exit: i32) -> Hash {
 /// Beginning and end of an output, readable.
 fn excerpt(head: &[u8], tail: &[u8], bytes: u64) -> (String, bool) {
     let clean = |bytes: &[u8]| -> Vec<char> {
-        String::from_utf8_lossy(bytes)
+        crate::text::secrets::masked(&String::from_utf8_lossy(bytes))
             .chars()
             .filter(|c| !c.is_control() || matches!(c, '\t' | '\n'))
             .collect()

@@ -280,6 +280,34 @@ pub(super) async fn undelivered(shared: &Shared, device: &str) {
     }
 }
 
+/// Nobody can answer any more: the chat is closed.
+pub(super) async fn over_with_chat(shared: &Shared, chat: &str) {
+    if let Ok(Some(found)) = shared.store.chat(chat.to_owned()).await {
+        over_with(shared, &found.device, |ask| ask.chat == chat).await;
+    }
+}
+
+/// Nobody can answer any more: access was taken back.
+pub(super) async fn over_with_device(shared: &Shared, device: &str) {
+    over_with(shared, device, |_| true).await;
+}
+
+async fn over_with(shared: &Shared, device: &str, which: impl Fn(&Ask) -> bool) {
+    let open = shared.store.asks_of_device(device.to_owned()).await;
+    for ask in open.unwrap_or_default().into_iter().filter(which) {
+        let ending = Ending {
+            how: "gone".to_owned(),
+            at: now_ms(),
+            ..Ending::default()
+        };
+        match shared.store.settle_ask(ask.ask, ending, false).await {
+            Ok(Some(ask)) => tell(shared, &ask).await,
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "an ask could not be ended"),
+        }
+    }
+}
+
 /// Tells the page of one ask.
 pub(super) async fn tell(shared: &Shared, ask: &Ask) {
     let device = shared.store.device(ask.device.clone()).await.ok().flatten();

@@ -14,7 +14,7 @@ use super::auth::Signed;
 use super::error::{ApiError, ApiResult};
 use super::events::{Audience, Event};
 use super::messages;
-use super::{Shared, chats, view};
+use super::{Shared, asks, chats, view};
 use crate::clock::now_ms;
 use crate::ids::random_hex;
 use crate::rpc::{CallError, Peer};
@@ -171,6 +171,7 @@ pub(super) async fn remove(
     let why = format!("by {}, from {}", signed.name, signed.agent);
     shared.store.revoke_device(id.clone(), why).await?;
     shared.links.revoke(&id);
+    asks::over_with_device(&shared, &id).await;
     tell(&shared, &id).await;
     Ok(Json(json!({ "state": "revoked" })))
 }

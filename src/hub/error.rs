@@ -9,7 +9,10 @@ use crate::store::db::StoreError;
 
 /// `{ "error": { "code", "text", "why"?, "try"? } }` with its status.
 #[derive(Debug)]
-pub(crate) struct ApiError {
+pub(crate) struct ApiError(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
     status: StatusCode,
     code: &'static str,
     text: String,
@@ -21,13 +24,13 @@ pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &'static str, text: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Inner {
             status,
             code,
             text: text.into(),
             more: Map::new(),
             retry_after: None,
-        }
+        }))
     }
 
     pub(crate) fn bad(text: impl Into<String>) -> Self {
@@ -56,12 +59,17 @@ impl ApiError {
     }
 
     pub(crate) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
-        self.more.insert(key.to_owned(), value.into());
+        self.0.more.insert(key.to_owned(), value.into());
         self
     }
 
+    /// What a person reads.
+    pub(crate) fn text(&self) -> &str {
+        &self.0.text
+    }
+
     pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
-        self.retry_after = Some(seconds);
+        self.0.retry_after = Some(seconds);
         self
     }
 }
@@ -103,11 +111,12 @@ impl From<axum::extract::rejection::JsonRejection> for ApiError {
 }
 
 impl IntoResponse for ApiError {
-    fn into_response(mut self) -> Response {
-        self.more.insert("code".to_owned(), self.code.into());
-        self.more.insert("text".to_owned(), self.text.into());
-        let mut response = (self.status, Json(json!({ "error": self.more }))).into_response();
-        if let Some(seconds) = self.retry_after {
+    fn into_response(self) -> Response {
+        let mut said = *self.0;
+        said.more.insert("code".to_owned(), said.code.into());
+        said.more.insert("text".to_owned(), said.text.into());
+        let mut response = (said.status, Json(json!({ "error": said.more }))).into_response();
+        if let Some(seconds) = said.retry_after {
             response
                 .headers_mut()
                 .insert(header::RETRY_AFTER, HeaderValue::from(seconds));

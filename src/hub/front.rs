@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use hyper::service::Service as _;
@@ -147,7 +147,12 @@ pub(super) fn router(shared: &Arc<Shared>) -> Router {
 
 /// What every request passes: on loopback the `Host` must be ours (a page elsewhere whose name was
 /// pointed at this computer is refused), and every answer carries the same careful headers.
-async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+async fn guard(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
+    if let Some(Remote(from)) = request.extensions().get::<Remote>().copied()
+        && let Some(real) = behind_proxy(&shared, from, request.headers())
+    {
+        request.extensions_mut().insert(Remote(real));
+    }
     let host = request
         .uri()
         .authority()
@@ -181,6 +186,18 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
         );
     }
     response
+}
+
+/// Who dialled a reverse proxy on this computer: the last address it names is the one that it saw
+/// itself. Believed only where an address of our own was configured, which is what a proxy needs.
+fn behind_proxy(shared: &Shared, from: SocketAddr, headers: &HeaderMap) -> Option<SocketAddr> {
+    if !shared.facts.proxied || !from.ip().is_loopback() {
+        return None;
+    }
+    let named = headers.get_all("x-forwarded-for").iter().next_back()?;
+    let last = named.to_str().ok()?.rsplit(',').next()?.trim();
+    let ip: std::net::IpAddr = last.trim_matches(['[', ']']).parse().ok()?;
+    Some(SocketAddr::new(ip, from.port()))
 }
 
 const CAREFUL: [(&str, &str); 6] = [

@@ -26,9 +26,8 @@ impl What {
     fn limit(self) -> (u32, Duration) {
         match self {
             Self::SignIn => (10, Duration::from_secs(10 * 60)),
-            Self::OneTime => (20, Duration::from_secs(10 * 60)),
+            Self::OneTime | Self::Authorize => (20, Duration::from_secs(10 * 60)),
             Self::LinkCode => (5, Duration::from_secs(10 * 60)),
-            Self::Authorize => (20, Duration::from_secs(10 * 60)),
             Self::LinkDial => (60, Duration::from_secs(60)),
         }
     }

@@ -430,23 +430,7 @@ pub(super) async fn list(shared: &Shared, account: &str) -> Result<Vec<Value>, S
     Ok(list)
 }
 
-/// Removes a model of an account. False when there is none of that id.
-pub(super) async fn take_away(
-    shared: &Shared,
-    account: &str,
-    id: &str,
-) -> Result<bool, StoreError> {
-    let gone = shared
-        .store
-        .delete_model(account.to_owned(), id.to_owned())
-        .await?;
-    if gone {
-        tell(shared, account).await;
-    }
-    Ok(gone)
-}
-
-async fn tell(shared: &Shared, account: &str) {
+pub(super) async fn tell(shared: &Shared, account: &str) {
     if let Ok(models) = list(shared, account).await {
         shared.events.emit(
             Audience::Account(account.to_owned()),
@@ -523,6 +507,23 @@ pub(super) async fn remove(
         return Err(ApiError::missing("model"));
     }
     Ok(Json(json!({ "ok": true })))
+}
+
+/// Takes a model away, by its id or its name. False when there is none.
+pub(super) async fn take_away(
+    shared: &Shared,
+    account: &str,
+    named: &str,
+) -> Result<bool, StoreError> {
+    let all = shared.store.models(account.to_owned()).await?;
+    let Some(model) = all.into_iter().find(|m| m.id == named || m.name == named) else {
+        return Ok(false);
+    };
+    let gone = shared.store.delete_model(account.to_owned(), model.id).await?;
+    if gone {
+        tell(shared, account).await;
+    }
+    Ok(gone)
 }
 
 pub(super) async fn set_default(

@@ -74,11 +74,18 @@ async fn models(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> ApiRes
         .await?
         .into_iter()
         .map(|m| {
+            let facts: serde_json::Map<String, Value> = [
+                "name", "context", "practice", "default", "vision", "tools", "efforts",
+            ]
+            .iter()
+            .filter_map(|key| {
+                let value = m.get(*key).filter(|v| !v.is_null())?;
+                Some(((*key).to_owned(), value.clone()))
+            })
+            .collect();
             json!({
-                "id": m["id"], "object": "model", "created": 0, "owned_by": "lembas",
-                "lembas": { "name": m["name"], "context": m["context"],
-                            "practice": m["practice"], "default": m["default"],
-                            "vision": m["vision"], "tools": m["tools"], "efforts": m["efforts"] },
+                "id": m.get("id"), "object": "model", "created": 0, "owned_by": "lembas",
+                "lembas": facts,
             })
         })
         .collect();

@@ -95,7 +95,19 @@ pub async fn pair(
     found: &Found,
     about: &About,
     http: &Http,
+    tell: impl FnMut(Progress),
+) -> Result<Instance, PairError> {
+    pair_when(found, about, http, tell, std::future::pending()).await
+}
+
+/// As [`pair`], for whoever approves in this same process: when `approved` is ready the first
+/// question is asked at once instead of after the usual pause.
+pub async fn pair_when(
+    found: &Found,
+    about: &About,
+    http: &Http,
     mut tell: impl FnMut(Progress),
+    approved: impl Future<Output = ()>,
 ) -> Result<Instance, PairError> {
     tell(Progress::Found(found.clone()));
     let endpoints = discovery::endpoints(&found.base, http).await?;
@@ -104,11 +116,17 @@ pub async fn pair(
     tell(Progress::Code(code));
     let mut form = vec![("grant_type", GRANT), ("device_code", device_code.reveal())];
     form.push(("client_id", CLIENT));
+    let mut approved = std::pin::pin!(approved);
+    let mut asked = false;
     loop {
         if clock::instant() + interval >= until {
             return Err(PairError::Expired);
         }
-        clock::sleep(interval).await;
+        tokio::select! {
+            () = clock::sleep(interval) => {}
+            () = &mut approved, if !asked => {}
+        }
+        asked = true;
         let request = http
             .client()?
             .post(endpoints.token.clone())

@@ -1,9 +1,13 @@
 //! A command's parts, each with its effect and what stands against it. No verdict is made here.
 
+mod places;
+
 use std::path::{Path, PathBuf};
 
+use self::places::{Places, literal, meant, read_word, write_word};
 use super::rule::{Wanted, wanted};
 use super::{git, paths, programs, reader};
+pub(super) use self::places::Ground;
 use crate::shell::{Assignment, Doubt, DoubtKind, Invocation, Redirect, Script, Word, inner};
 use crate::spec::permission::{Access, Operands, permission};
 
@@ -59,30 +63,6 @@ pub(super) enum Finding {
     Environment,
 }
 
-/// Where paths are looked at from.
-#[derive(Debug)]
-pub(super) struct Ground<'a> {
-    pub(super) cwd: &'a Path,
-    pub(super) roots: &'a [PathBuf],
-    pub(super) home: &'a Path,
-    pub(super) own: &'a [PathBuf],
-    pub(super) free: &'a [PathBuf],
-    pub(super) private: &'a [PathBuf],
-    pub(super) released: &'a [PathBuf],
-    /// Trusted folders of programs.
-    pub(super) path: &'a [PathBuf],
-}
-
-/// Where a literal path lies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Lies {
-    Inside(PathBuf),
-    Free,
-    /// In a folder that each boxed command has for itself.
-    Private,
-    Outside(PathBuf),
-}
-
 impl Part {
     fn of(segment: &str, effect: Effect, program: &str) -> Self {
         Self {
@@ -128,207 +108,6 @@ pub(super) fn parts(script: &Script, ground: &Ground<'_>) -> Vec<Part> {
         found.extend(redirected(redirect, ground, &places));
     }
     found
-}
-
-/// The folders that a relative path may be meant from: every `cd` adds to them.
-struct Places {
-    at: Vec<PathBuf>,
-    /// A `cd` went where the text does not say.
-    unknown: bool,
-}
-
-impl Places {
-    fn of(ground: &Ground<'_>) -> Self {
-        Self {
-            at: vec![ground.cwd.to_path_buf()],
-            unknown: false,
-        }
-    }
-
-    fn enter(&mut self, word: Option<&Word>, ground: &Ground<'_>) {
-        // Twice doubled is more than honest scripts need.
-        const MOST: usize = 16;
-        let Some(to) = word.and_then(|w| literal(w, ground)) else {
-            self.unknown = true;
-            return;
-        };
-        let more: Vec<_> = self
-            .at
-            .iter()
-            .map(|at| paths::spelled(&at.join(&to)))
-            .collect();
-        for place in more {
-            if !self.at.contains(&place) {
-                self.at.push(place);
-            }
-        }
-        if self.at.len() > MOST {
-            self.at.truncate(MOST);
-            self.unknown = true;
-        }
-    }
-}
-
-/// A word as a path, where it is known: `~`, `$HOME` and `$PWD` are put in.
-fn literal(word: &Word, ground: &Ground<'_>) -> Option<PathBuf> {
-    if let Some(text) = word.literal() {
-        return Some(if word.tilde {
-            paths::at_home(text, ground.home)
-        } else {
-            PathBuf::from(text)
-        });
-    }
-    if !word.raw.contains("HOME") && !word.raw.contains("PWD") {
-        return None;
-    }
-    let home = ground.home.to_str()?;
-    let cwd = ground.cwd.to_str()?;
-    let raw = word
-        .raw
-        .replace("${HOME}", home)
-        .replace("$HOME", home)
-        .replace("${PWD}", cwd)
-        .replace("$PWD", cwd);
-    Word::read(&raw).literal().map(PathBuf::from)
-}
-
-impl Ground<'_> {
-    fn lies(&self, path: &Path) -> Lies {
-        let real = paths::resolve(path);
-        if paths::beneath(&real, self.roots) {
-            Lies::Inside(real)
-        } else if paths::beneath(path, self.private) && paths::beneath(&real, self.private) {
-            Lies::Private
-        } else if paths::beneath(&real, self.free) || real == Path::new("/") {
-            Lies::Free
-        } else {
-            Lies::Outside(real)
-        }
-    }
-
-    fn released(&self, path: &Path) -> bool {
-        paths::beneath(path, self.released)
-    }
-}
-
-/// Checks that a path may be read; what stands against it goes into the part.
-fn read(path: &Path, part: &mut Part, ground: &Ground<'_>) {
-    let lies = ground.lies(path);
-    let real = match &lies {
-        Lies::Inside(real) | Lies::Outside(real) => real.clone(),
-        _ => paths::resolve(path),
-    };
-    if let Some(hit) = paths::protected(&real, ground.home, ground.own)
-        && hit.access == Access::All
-        && !ground.released(&real)
-    {
-        part.findings.push(Finding::Protected {
-            path: real,
-            text: hit.text,
-            read: true,
-        });
-        return;
-    }
-    match lies {
-        Lies::Inside(real) if paths::secret_name(&real) => {
-            part.findings.push(Finding::Secret { path: real });
-        }
-        Lies::Outside(real) => part.read_outside.push(real),
-        _ => {}
-    }
-}
-
-/// Checks that a path may be written.
-fn write(path: &Path, part: &mut Part, ground: &Ground<'_>) {
-    let lies = ground.lies(path);
-    let real = match &lies {
-        Lies::Inside(real) | Lies::Outside(real) => real.clone(),
-        _ => paths::resolve(path),
-    };
-    // Also by its spelling: a link at a protected name is still that name.
-    let spelled = paths::spelled(path);
-    for real in [&real, &spelled] {
-        let Some(hit) = paths::protected(real, ground.home, ground.own) else {
-            continue;
-        };
-        if ground.released(real) {
-            continue;
-        }
-        // The temporary folder is private to the command, whatever names lie in it.
-        if lies == Lies::Private {
-            continue;
-        }
-        part.findings.push(match hit.access {
-            Access::Instructions => Finding::Instructions { path: real.clone() },
-            access => Finding::Protected {
-                path: real.clone(),
-                text: hit.text,
-                read: access == Access::All,
-            },
-        });
-        break;
-    }
-    part.raise(Effect::Boxed);
-    match lies {
-        Lies::Outside(real) => {
-            part.write_outside = Some(real);
-            part.raise(Effect::Open);
-        }
-        Lies::Free => {
-            part.write_outside = Some(real);
-            part.raise(Effect::Open);
-        }
-        Lies::Inside(_) | Lies::Private => {}
-    }
-}
-
-/// Every place that a word can mean as a path.
-fn meant(word: &Word, ground: &Ground<'_>, places: &Places) -> Vec<PathBuf> {
-    let path = literal(word, ground).or_else(|| {
-        // Of a glob or a word with holes the known beginning, up to the last slash.
-        let start = word.start();
-        let end = start.rfind('/')?;
-        let folder = start.get(..=end)?;
-        Some(if word.tilde {
-            paths::at_home(folder, ground.home)
-        } else {
-            PathBuf::from(folder)
-        })
-    });
-    let Some(path) = path else { return Vec::new() };
-    if path.is_absolute() {
-        return vec![path];
-    }
-    places.at.iter().map(|at| at.join(&path)).collect()
-}
-
-fn read_word(word: &Word, part: &mut Part, ground: &Ground<'_>, places: &Places) {
-    let known = literal(word, ground);
-    if known.is_none() && (word.dynamic.is_some()) {
-        part.sealed = true;
-    }
-    if places.unknown && known.as_ref().is_none_or(|p| p.is_relative()) {
-        part.sealed = true;
-    }
-    for path in meant(word, ground, places) {
-        read(&path, part, ground);
-    }
-}
-
-fn write_word(word: &Word, part: &mut Part, ground: &Ground<'_>, places: &Places) {
-    part.raise(Effect::Boxed);
-    let names = word.text();
-    for path in meant(word, ground, places) {
-        write(&path, part, ground);
-    }
-    // A glob or hole in a protected name's place: `.git*`, `.git/$x`.
-    if literal(word, ground).is_none() && names.contains(".git/") {
-        part.findings.push(Finding::Protected {
-            path: PathBuf::from(names),
-            text: "the repository's own files",
-            read: false,
-        });
-    }
 }
 
 fn assigned(assignment: &Assignment) -> Option<Part> {

@@ -44,6 +44,8 @@ pub struct BoxPlan {
     pub roots: Vec<PathBuf>,
     /// Further paths that may be read.
     pub also: Vec<PathBuf>,
+    /// This program's own folders, covered.
+    pub own: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +150,7 @@ impl Grant {
                     git: true,
                     roots: vec![request.cwd.clone()],
                     also: Vec::new(),
+                    own: Vec::new(),
                 },
                 environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
             }),

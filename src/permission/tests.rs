@@ -333,7 +333,7 @@ fn reads_and_writes_follow_the_table() {
     };
     let write = |p: &str| Action::Write {
         path: world.root().join(p),
-        digest: crate::ids::Digest::of(b""),
+        digest: Digest::of(b""),
         diff: String::new(),
     };
     std::fs::write(

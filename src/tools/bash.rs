@@ -5,7 +5,6 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::read::state;
 use super::{Outcome, OutputSink, Prepared, Tool, ToolContext, ToolFailure, args};
 use crate::exec::{Ended, How, run};
 use crate::ids::CallId;
@@ -20,11 +19,6 @@ const MAX_TIMEOUT: usize = 600;
 const MAX_COMMAND: usize = 64 * 1024;
 
 pub(super) struct Bash;
-
-#[derive(Debug)]
-struct Wanted {
-    timeout: Duration,
-}
 
 impl Tool for Bash {
     fn name(&self) -> &'static str {
@@ -67,7 +61,7 @@ impl Tool for Bash {
                 }),
                 cwd: context.cwd.clone(),
             },
-            state: Box::new(Wanted { timeout }),
+            state: Box::new(()),
         })
     }
 
@@ -81,19 +75,17 @@ impl Tool for Bash {
         stop: CancellationToken,
     ) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            let Ok(wanted) = state::<Wanted>(prepared.state) else {
-                return Outcome::failed("the call was not prepared by this tool");
-            };
+            drop(prepared);
             let spill = context.spill.join(format!("{call}.out"));
             match run(grant, spill, &|chunk| output.text(chunk), stop).await {
-                Ok(ended) => told(&ended, wanted.timeout),
+                Ok(ended) => told(&ended),
                 Err(error) => Outcome::failed(format!("The command was not run: {error}.")),
             }
         })
     }
 }
 
-fn told(ended: &Ended, timeout: Duration) -> Outcome {
+fn told(ended: &Ended) -> Outcome {
     let mut text = plain(&ended.output.text());
     text.truncate(text.trim_end().len());
     let (end, status, exit) = match (ended.how, ended.exit) {
@@ -106,7 +98,7 @@ fn told(ended: &Ended, timeout: Duration) -> Outcome {
         (How::TimedOut, _) => (
             Some(format!(
                 "[ran longer than {} s and was ended, with everything it had started]",
-                timeout.as_secs()
+                ended.limit.as_secs()
             )),
             CallStatus::Failed,
             None,

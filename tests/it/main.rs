@@ -18,4 +18,5 @@ mod layers;
 mod link;
 mod schema;
 mod spec;
+mod up;
 mod turn;

@@ -86,23 +86,7 @@ impl Client {
             }
             None => return Err(ControlError::NoAnswer(None)),
         };
-        let mut answer: Value =
-            serde_json::from_str(&line).map_err(|error| ControlError::Strange(Some(error)))?;
-        if let Some(error) = answer.get("error") {
-            let text = error.get("message").and_then(Value::as_str);
-            let detail = error
-                .get("data")
-                .and_then(|data| serde_json::from_value(data.clone()).ok())
-                .unwrap_or_default();
-            return Err(ControlError::Refused {
-                text: text.unwrap_or("it was refused").to_owned(),
-                detail,
-            });
-        }
-        match answer.get_mut("result") {
-            Some(result) => Ok(result.take()),
-            None => Err(ControlError::Strange(None)),
-        }
+        read(&line)
     }
 
     /// Turns the connection into a stream of another kind; what came early is given with it.
@@ -112,5 +96,29 @@ impl Client {
     ) -> Result<FramedParts<UnixStream, LinesCodec>, ControlError> {
         self.send(method, &json!({})).await?;
         Ok(self.lines.into_parts())
+    }
+}
+
+/// Reads an answer line: its result, or the refusal in it.
+///
+/// # Errors
+/// As [`Client::request`].
+pub fn read(line: &str) -> Result<Value, ControlError> {
+    let mut answer: Value =
+        serde_json::from_str(line).map_err(|error| ControlError::Strange(Some(error)))?;
+    if let Some(error) = answer.get("error") {
+        let text = error.get("message").and_then(Value::as_str);
+        let detail = error
+            .get("data")
+            .and_then(|data| serde_json::from_value(data.clone()).ok())
+            .unwrap_or_default();
+        return Err(ControlError::Refused {
+            text: text.unwrap_or("it was refused").to_owned(),
+            detail,
+        });
+    }
+    match answer.get_mut("result") {
+        Some(result) => Ok(result.take()),
+        None => Err(ControlError::Strange(None)),
     }
 }

@@ -39,7 +39,11 @@ pub(super) async fn upgrade(
                     .protocols([ws::SUBPROTOCOL])
                     .max_message_size(ws::MAX_FRAME + 1024 * 1024)
                     .max_frame_size(ws::MAX_FRAME + 1024 * 1024)
-                    .on_upgrade(move |socket| run::run(shared, link, socket, old_token)),
+                    .on_upgrade(move |socket| async move {
+                        let tasks = shared.tasks.clone();
+                        let run = run::run(shared, link, socket, old_token);
+                        let _panicked = tasks.spawn("link", run).await;
+                    }),
                 Err(rejection) => {
                     shared.links.leave(&link);
                     rejection.into_response()
@@ -63,15 +67,18 @@ async fn admit(
 ) -> Result<(Link, bool), Refusal> {
     let address = remote.words();
     if let Err(wait) = shared.gate.check(What::LinkDial, &address) {
-        let text = "This address dials too often.";
+        let text = "Too many dials from this address were refused.";
         let mut refusal = refuse(shared, StatusCode::TOO_MANY_REQUESTS, text, json!({}));
         let wait = HeaderValue::from(wait.as_secs().max(1));
         refusal.headers_mut().insert(header::RETRY_AFTER, wait);
         return Err(refusal);
     }
-    shared.gate.count(What::LinkDial, &address);
     protocol(shared, headers)?;
-    let (device, account, old) = token(shared, headers).await?;
+    // Counted are refusals: many computers may share one address.
+    let admitted = token(shared, headers).await;
+    let (device, account, old) = admitted.inspect_err(|_| {
+        shared.gate.count(What::LinkDial, &address);
+    })?;
     let said = text(headers, ws::HEADER_DEVICE);
     let boot = text(headers, ws::HEADER_BOOT);
     if said != device {

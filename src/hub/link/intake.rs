@@ -320,6 +320,7 @@ impl Intake {
             }
             ("turn_end", Content::Whole(_)) => {
                 items.insert(put.seq);
+                *self.link.inner.words.lock() = Some("nothing was running".to_owned());
                 let running = Some(false);
                 shared
                     .store
@@ -492,6 +493,7 @@ async fn follow(shared: &Shared, link: &Link, peer: &Peer, session: &str, from: 
     {
         let why = "this session is not on the computer any more".to_owned();
         let _kept = shared.store.close_chat(chat.id.clone(), why).await;
+        asks::over_with_chat(shared, &chat.id).await;
         notices::tell_chat(shared, &chat.id).await;
     } else {
         tracing::warn!(

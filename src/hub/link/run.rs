@@ -189,6 +189,7 @@ pub(super) async fn close_old(shared: &Shared, device: &str, epoch: &str) {
         .close_other_epochs(device.to_owned(), epoch.to_owned(), why)
         .await;
     for chat in closed.unwrap_or_default() {
+        asks::over_with_chat(shared, &chat).await;
         super::notices::tell_chat(shared, &chat).await;
     }
 }

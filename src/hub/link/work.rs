@@ -110,7 +110,7 @@ impl One {
         let answer = self.peer.request("session/prompt", params).await;
         let taken = self.taken(&work).await?;
         match answer {
-            Ok(_) => self.done(&work, None).await?,
+            Ok(_) | Err(CallError::BadAnswer) => self.done(&work, None).await?,
             Err(CallError::Rpc(error)) if error.code == BUSY => {
                 sleep(AGAIN).await;
                 return Ok(());
@@ -126,7 +126,6 @@ impl One {
                 let note = Some("it is longer than can be sent at once".to_owned());
                 self.shared.store.set_work(work.id, "failed", note).await?;
             }
-            Err(CallError::BadAnswer) => self.done(&work, None).await?,
             // Not known: it is said again with its key.
             Err(CallError::Closed { .. } | CallError::Timeout) => return Ok(()),
         }
@@ -317,6 +316,7 @@ impl One {
         if error.code == RpcError::NOT_FOUND {
             let why = "this session is not on the computer any more".to_owned();
             self.shared.store.close_chat(chat.id.clone(), why).await?;
+            asks::over_with_chat(&self.shared, &chat.id).await;
         }
         Ok(())
     }

@@ -205,13 +205,12 @@ fn escape(chars: &mut Chars<'_>, line: &mut Line, style: &mut Style) {
         Some(']' | 'P' | '^' | '_' | 'X') => {
             while let Some(c) = chars.next() {
                 match c {
-                    '\u{7}' | '\u{9c}' => break,
+                    // A string that was cut must not eat the rest of the output either.
+                    '\u{7}' | '\u{9c}' | '\n' => break,
                     '\u{1b}' => {
                         chars.next_if_eq(&'\\');
                         break;
                     }
-                    // A string that was cut must not eat the rest of the output.
-                    '\n' => break,
                     _ => {}
                 }
             }

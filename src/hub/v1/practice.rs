@@ -92,8 +92,8 @@ fn finish(said: &Answer) -> &'static str {
 
 fn whole(id: &str, said: &Answer, used: Tokens) -> Value {
     let mut message = json!({ "role": "assistant", "content": said.text });
-    if !said.calls.is_empty() {
-        message["tool_calls"] = calls(said).into();
+    if let (false, Some(message)) = (said.calls.is_empty(), message.as_object_mut()) {
+        message.insert("tool_calls".to_owned(), calls(said).into());
     }
     json!({
         "id": id, "object": "chat.completion", "created": now().as_second(), "model": practice::ID,
@@ -108,8 +108,8 @@ fn chunks(id: &str, said: &Answer, used: Tokens) -> VecDeque<String> {
     let event = |choices: Value, extra: Option<Value>| {
         let mut event = json!({ "id": id, "object": "chat.completion.chunk", "created": created,
                                 "model": practice::ID, "choices": choices });
-        if let Some(used) = extra {
-            event["usage"] = used;
+        if let (Some(used), Some(event)) = (extra, event.as_object_mut()) {
+            event.insert("usage".to_owned(), used);
         }
         format!("data: {event}\n\n")
     };

@@ -108,21 +108,21 @@ fn plain(row: &Row) -> Option<Value> {
             base(row, "thought"),
             json!({ "html": markdown::whole(&row.text), "open": row.open }),
         ),
-        "notice" => mid(row, escape(text("text").unwrap_or_default()), None),
+        "notice" => mid(row, &escape(text("text").unwrap_or_default()), None),
         "mode" => {
             let mode = super::mode_name(text("mode").unwrap_or_default());
             let by = text("by").filter(|b| !b.is_empty());
             let by = by
                 .map(|b| format!(", by {}", escape(b)))
                 .unwrap_or_default();
-            mid(row, format!("Mode {}{by}", escape(mode)), None)
+            mid(row, &format!("Mode {}{by}", escape(mode)), None)
         }
         "turn_end" => turn_end(row),
         _ => None,
     }
 }
 
-fn mid(row: &Row, html: String, tone: Option<&str>) -> Option<Value> {
+fn mid(row: &Row, html: &str, tone: Option<&str>) -> Option<Value> {
     with(base(row, "mid"), json!({ "html": html, "tone": tone }))
 }
 
@@ -149,7 +149,7 @@ fn turn_end(row: &Row) -> Option<Value> {
         Some(reason) => format!("{words}: {reason}"),
         None => words,
     };
-    mid(row, words, tone)
+    mid(row, &words, tone)
 }
 
 fn prompt_text(data: &Value) -> String {

@@ -108,6 +108,20 @@ impl HubStore {
             .await
     }
 
+    /// All accounts, the first one first.
+    ///
+    /// # Errors
+    /// When the store cannot read.
+    pub async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
+        self.db
+            .call(|c| {
+                c.prepare("select id, name, password from accounts order by created, id")?
+                    .query_map([], account)?
+                    .collect()
+            })
+            .await
+    }
+
     pub async fn account(&self, id: String) -> Result<Option<Account>, StoreError> {
         self.db
             .call(move |c| {
