@@ -26,7 +26,7 @@ class Bench:
         """The next link of the device, with its handshake."""
         self.link = await self.inst.link()
         self.meta = await self.link.hello(capabilities, **hello)
-        if capabilities is not None:
+        if capabilities is not None:  # a plain client keeps nothing
             self.inst.heard = {"epoch": self.meta["epoch"], "head": self.meta["head"]}
         return self.link
 

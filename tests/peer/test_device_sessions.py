@@ -47,9 +47,9 @@ async def test_new_refusals(tmp_path):
         assert (error.code, error.reason) == (-32602, "params")
         error = await new(additionalDirectories=["/etc"])
         assert (error.code, error.reason) == (-32602, "outside")
-        error = await new(systemPrompt="Be another.")
-        assert (error.code, error.reason) == (-32602, "system_prompt")
-        error = await new(_meta={"systemPrompt": "Be another.", "lembas": {"model": "scripted"}})
+        # As ACP's unstable schema has it: the stable one knows no system prompt.
+        other = {"mode": "override", "content": [{"type": "text", "text": "Be another."}]}
+        error = await new(systemPrompt=other)
         assert (error.code, error.reason) == (-32602, "system_prompt")
         error = await new(meta={"model": "other"})
         assert (error.code, error.reason) == (-32053, "model")

@@ -36,7 +36,7 @@ class Link:
 
     async def hello(self, capabilities=ALL, **changes):
         """`initialize` as H3 says; gives the device's `_meta.lembas` and keeps the whole result."""
-        meta = {"protocol": 3, "spec": "3.6.0", "instance": self.instance.id, "capabilities": list(capabilities)}
+        meta = {"protocol": 3, "spec": "3.6.0", "instance": self.instance.id, "capabilities": list(capabilities or [])}
         meta.update(self.instance.heard)
         meta.update(changes)
         params = {"protocolVersion": 1, "clientInfo": {"name": "peer", "version": "0"},

@@ -50,7 +50,7 @@ class Model:
             if isinstance(content, list):
                 content = "\n".join(p.get("text", "") for p in content)
             for prompt in self.scripts:
-                if prompt in (content or ""):
+                if prompt in (content or "").splitlines():  # a line of its own: notes stand beside it
                     return prompt, sum(m.get("role") == "assistant" for m in messages[i:])
         return None, 0
 
