@@ -177,8 +177,8 @@ class Instance:
         self.refusals.append((status, body, headers or {}, kind))
 
     async def _link(self, request):
-        self.dials.append(dict(request.headers))
-        self.dialled.put_nowait(dict(request.headers))
+        self.dials.append(request.headers.copy())
+        self.dialled.put_nowait(request.headers.copy())
         if self.refusals:
             status, body, headers, kind = self.refusals.pop(0)
             text = body if isinstance(body, str) else json.dumps(body)
@@ -186,7 +186,7 @@ class Instance:
         socket = web.WebSocketResponse(protocols=["lembas.link.3"], max_msg_size=8 * 1024 * 1024, compress=False,
                                        heartbeat=20)
         await socket.prepare(request)
-        link = Link(self, dict(request.headers), socket)
+        link = Link(self, request.headers.copy(), socket)
         self.links.put_nowait(link)
         await link.pump()
         return socket

@@ -67,7 +67,7 @@ class Program:
         self.home, self.data = folder / "home", folder / "data"
         self.home.mkdir(parents=True)
         self.env = {"HOME": str(self.home), "LEMBAS_DATA": str(self.data), "PATH": os.environ["PATH"],
-                    "LANG": "C.UTF-8", "TMPDIR": str(folder)}
+                    "LANG": "C.UTF-8", "TMPDIR": str(folder), "LEAK": "what no watch command may see (M5)"}
         self.log, self._running = [], []
 
     async def __aenter__(self):
