@@ -269,7 +269,7 @@ async def test_stop(tmp_path):
         device.on_prompt, device.on_stop = turn, stop
         chat = await h.chat(device.id, "work")
         await h.until(lambda: h.texts(chat))
-        await h.call("POST", f"/chats/{chat}/stop", {"key": "stop-1"})
+        await h.call("POST", f"/chats/{chat}/stop", {"key": "stop-0001"})
         first = device.rpc
         await first.gone()
         await device.dial()

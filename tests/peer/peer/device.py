@@ -1,6 +1,7 @@
 """Plays the device against a hub: the grant, the dial, the handshake and a journal of sessions."""
 
 import asyncio
+import contextlib
 import json
 import secrets
 
@@ -126,8 +127,10 @@ class Device:
             await rpc.pump
 
     async def tell(self, method, params):
+        """A notification; one to a link that is gone is in the journal only."""
         if not self.rpc.ended:
-            await self.rpc.notify(method, params)
+            with contextlib.suppress(ConnectionClosed):
+                await self.rpc.notify(method, params)
 
     def touch(self):
         """A new `head` for a change of a session (Y2)."""

@@ -6,6 +6,7 @@ code, a message, an answer, a stop) can be played. Everything about the link its
 
 import asyncio
 import json
+import secrets
 
 import aiohttp
 
@@ -68,7 +69,7 @@ class Hub:
         """A new chat with its first message, as the page makes it; gives its id."""
         state = await self.call("GET", "/state")
         body = {"device": device, "cwd": cwd, "model": state["models"][0]["id"], "mode": mode, "text": text,
-                "key": f"page-{text}"}
+                "key": "page-" + secrets.token_hex(8)}
         return (await self.call("POST", "/chats", body))["chat"]["id"]
 
     async def items(self, chat, kind=None):
