@@ -7,6 +7,7 @@
 
 mod asks;
 mod capabilities;
+mod changing;
 mod connection;
 mod error;
 mod ext;

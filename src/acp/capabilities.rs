@@ -212,7 +212,9 @@ mod tests {
     }
 
     fn init(lembas: Value) -> Value {
-        json!({ "protocolVersion": 1, "clientCapabilities": { "_meta": { "lembas": lembas } } })
+        let mut params = json!({ "protocolVersion": 1 });
+        params["clientCapabilities"]["_meta"]["lembas"] = lembas;
+        params
     }
 
     #[test]

@@ -1,4 +1,6 @@
-//! One connection: the handshake guard, and which method is answered where.
+//! One connection: what it is and has, and which method is answered where.
+
+mod serve;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -7,12 +9,12 @@ use std::sync::{Arc, OnceLock};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use jsonrpsee_core::traits::ToRpcParams;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::asks::Asked;
-use super::capabilities::{self, Capability, Client};
+use super::capabilities::{Capability, Client};
 use super::error;
 use super::keys::{Again, Did, Scope};
 use super::limits::{Limits, Local};
@@ -20,7 +22,7 @@ use super::outbound::View;
 use super::port::OneSession;
 use super::prompt::Turns;
 use super::stream::Streams;
-use super::{Device, asks, ext, inbound, opening, prompt, replay};
+use super::{Device, changing, ext, inbound, opening, prompt, replay};
 use crate::ids::{Position, SessionId, random_hex};
 use crate::permission::Origin;
 use crate::rpc::{Call, Peer, RpcError, Service};
@@ -69,101 +71,10 @@ pub(crate) fn serve(device: &Device, peer: Peer, origin: Origin) -> Arc<dyn Serv
         prompt::leave(&ending).await;
         ending.tasks.end().await;
     });
-    Arc::new(Served(connection))
-}
-
-struct Served(Arc<Connection>);
-
-impl Service for Served {
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Value, RpcError>> {
-        let connection = Arc::clone(&self.0);
-        match call.method.as_str() {
-            "initialize" => match self.0.hello(call.params.clone()) {
-                // Set before the future runs: what is sent right behind it is taken.
-                Ok(()) => async move { Ok(connection.welcome(call.answered).await) }.boxed(),
-                Err(error) => {
-                    connection.part(&error, call.answered);
-                    std::future::ready(Err(error)).boxed()
-                }
-            },
-            _ if self.0.client.get().is_none() => {
-                let text = "the first message is initialize";
-                std::future::ready(Err(RpcError::invalid_request(text))).boxed()
-            }
-            // Registered in the order of the wire: a cancel that follows means this turn.
-            "session/prompt" => prompt::begin(connection, call),
-            _ => async move {
-                let cancelled = call.cancelled.clone();
-                let answer = connection.answer(call);
-                let answer = cancelled.run_until_cancelled(answer).await;
-                answer.unwrap_or_else(|| Err(RpcError::cancelled()))
-            }
-            .boxed(),
-        }
-    }
-
-    fn notice(&self, method: &str, params: Value) {
-        // Before the handshake nothing is taken, and a notification has no answer to say so.
-        if self.0.client.get().is_none() {
-            return;
-        }
-        match method {
-            "session/cancel" => prompt::cancel(&self.0, &params),
-            "_lembas/ack" if self.0.client().follows() => {
-                let connection = Arc::clone(&self.0);
-                let ack = async move { ext::ack(&connection, params).await };
-                self.0.tasks.spawn("ack", ack);
-            }
-            _ => tracing::trace!(method, "a notification that is not known was ignored"),
-        }
-    }
+    Arc::new(serve::Served(connection))
 }
 
 impl Connection {
-    fn hello(&self, params: Value) -> Result<(), RpcError> {
-        let client = capabilities::read(params, &self.origin)?;
-        self.client
-            .set(client)
-            .map_err(|_| RpcError::invalid_request("initialize comes once on a connection"))
-    }
-
-    /// Goes when the two cannot work together at all (H4), once the other side has heard why.
-    fn part(&self, error: &RpcError, answered: CancellationToken) {
-        let reason = error.data.as_ref().and_then(|data| data.get("reason"));
-        let reason = match reason.and_then(Value::as_str) {
-            Some("protocol") => "protocol",
-            Some("instance") => "instance",
-            _ => return,
-        };
-        let peer = self.peer.clone();
-        self.tasks.spawn("part", async move {
-            answered.cancelled().await;
-            peer.close(4004, reason);
-        });
-    }
-
-    async fn welcome(self: Arc<Self>, answered: CancellationToken) -> Value {
-        let about = (self.device.about)();
-        let newest = self.device.sessions.list(&self.origin, None, None, 1).await;
-        let head = newest.map_or(0, |(list, _)| list.first().map_or(0, |s| s.updated));
-        let ours = json!({
-            "protocol": capabilities::PROTOCOL,
-            "spec": about.spec,
-            "epoch": self.device.epoch.current(),
-            "head": head,
-            "device": about,
-            "capabilities": Capability::list(&self.origin),
-            "limits": self.limits.describe(),
-        });
-        let connection = Arc::clone(&self);
-        self.tasks.spawn("asks", async move {
-            answered.cancelled().await;
-            let stop = connection.tasks.stop().clone();
-            stop.run_until_cancelled(asks::run(connection)).await;
-        });
-        capabilities::answer(&about, &ours)
-    }
-
     /// What the client said of itself. Before the handshake: a client that can nothing.
     pub(crate) fn client(&self) -> &Client {
         static NONE: OnceLock<Client> = OnceLock::new();
@@ -196,7 +107,7 @@ impl Connection {
             "session/new" => opening::new(self, call).await,
             "session/load" => replay::load(self, call).await,
             "session/resume" => opening::resume(self, call).await,
-            "session/list" => opening::list(&self, call.params).await,
+            "session/list" => changing::list(&self, call.params).await,
             "session/close"
             | "session/delete"
             | "session/set_mode"
@@ -205,7 +116,7 @@ impl Connection {
                 let key = key(&call.params)?;
                 let (name, params) = (call.method.clone(), call.params.clone());
                 let connection = Arc::clone(&self);
-                let work = async move { opening::change(&connection, &name, params).await };
+                let work = async move { changing::change(&connection, &name, params).await };
                 self.keyed(&call.method, subject, key, &call.params, work.boxed())
                     .await
             }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::failure::Exit;
-use super::out::Out;
+use super::out::{Out, put};
 use super::{Ending, ask};
 use crate::config::Paths;
 use crate::session::Summary;
@@ -28,7 +28,7 @@ pub(super) fn sessions(out: Out, paths: &Paths, n: u64) -> Ending {
             .iter()
             .map(|one| {
                 let mut row = json!(one);
-                row["updated"] = json!(words::rfc3339(one.updated, &zone));
+                put(&mut row, "updated", words::rfc3339(one.updated, &zone));
                 if let Value::Object(fields) = &mut row {
                     fields.retain(|_, value| !value.is_null());
                 }
@@ -98,10 +98,10 @@ pub(super) fn log(out: Out, paths: &Paths, n: u64) -> Ending {
                 "verdict": line.verdict,
             });
             if let Some(session) = &line.session {
-                object["session"] = json!(session);
+                put(&mut object, "session", session);
             }
             if let Some(digest) = &line.digest {
-                object["digest"] = json!(digest);
+                put(&mut object, "digest", digest);
             }
             out.object(&object);
         }

@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{Hub, HubAction, HubModel, HubUser};
 use super::failure::{Exit, Failure};
-use super::out::Out;
+use super::out::{Out, put};
 use super::usage::quoted;
 use super::{Ending, ask, logs, port};
 use crate::config::{Config, Paths, files};
@@ -96,7 +96,9 @@ fn serve(out: Out, paths: &Paths, args: &Hub) -> Ending {
         let _lock = lock(paths).await?;
         let listener = listen(args.listen, "lembas hub").await?;
         let tasks = Tasks::new();
-        let hub = hub::serve(config, listener, &tasks).await.map_err(failed)?;
+        let hub = hub::serve(config, listener, &tasks)
+            .await
+            .map_err(|error| failed(&error))?;
         let socket = paths.hub_socket();
         let listener = server::bind(&socket).map_err(anyhow::Error::from)?;
         server::serve(
@@ -130,8 +132,8 @@ fn say_started(out: Out, paths: &Paths, url: &str, link: Option<&OneTimeLink>) {
             "data": paths.hub(),
         });
         if let Some(link) = link {
-            object["token"] = json!(link.token);
-            object["token_expires"] = json!(super::up::time(link.expires));
+            put(&mut object, "token", &link.token);
+            put(&mut object, "token_expires", super::up::time(link.expires));
         }
         out.object(&object);
         return;
@@ -191,9 +193,9 @@ pub(super) async fn lock(paths: &Paths) -> Result<Lock, Failure> {
         })
 }
 
-pub(super) fn failed(error: HubError) -> Failure {
-    let why = std::error::Error::source(&error).map(ToString::to_string);
-    let (exit, code, fix) = match &error {
+pub(super) fn failed(error: &HubError) -> Failure {
+    let why = std::error::Error::source(error).map(ToString::to_string);
+    let (exit, code, fix) = match error {
         HubError::Tls { path, .. } => (
             Exit::Config,
             "tls",
@@ -262,7 +264,7 @@ async fn alone(paths: &Paths, method: &str, params: &Value) -> Result<Value, Fai
     let tasks = Tasks::new();
     let hub = hub::serve(config(paths, &settings), listener, &tasks)
         .await
-        .map_err(failed)?;
+        .map_err(|error| failed(&error))?;
     let methods: Methods = methods(hub)?;
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let answer = methods.raw_json_request(&request.to_string(), 1).await;

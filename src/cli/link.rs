@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::args::{Link, LinkAction};
 use super::failure::{Exit, Failure};
-use super::out::Out;
+use super::out::{Out, put};
 use super::{Ending, ask, limits, terminal, usage};
 use crate::acp::Limits as _;
 use crate::clock;
@@ -212,7 +212,7 @@ fn say_code(out: Out, code: &Code, name: &str) {
             "expires": words::rfc3339(expires, &TimeZone::system()),
         });
         if let Some(with_code) = &code.page_with_code {
-            object["address_with_code"] = json!(with_code.as_str());
+            put(&mut object, "address_with_code", with_code.as_str());
         }
         out.object(&object);
         return;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::args::Monitor;
 use super::failure::{Exit, Failure};
-use super::out::Out;
+use super::out::{Out, put};
 use super::usage::quoted;
 use super::{Ending, ask};
 use crate::config::{Mode, Paths};
@@ -56,8 +56,8 @@ pub(super) fn run(out: Out, paths: &Paths, args: &Monitor) -> Ending {
     let seen: Value = ask::once(paths, "monitor", &params)?;
     if out.json {
         let mut object = seen;
-        object["ok"] = json!(true);
-        object["cwd"] = json!(cwd);
+        put(&mut object, "ok", true);
+        put(&mut object, "cwd", cwd);
         out.object(&object);
         return Ok(Exit::Well);
     }

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::failure::Failure;
 use crate::config::env;
@@ -140,6 +141,15 @@ impl Out {
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).is_ok()
             && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    }
+}
+
+/// Puts a field into an object of `--json`.
+pub(super) fn put(object: &mut Value, key: &str, value: impl Serialize) {
+    if let Value::Object(fields) = object
+        && let Ok(value) = serde_json::to_value(value)
+    {
+        fields.insert(key.to_owned(), value);
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::args::Rules;
 use super::failure::Exit;
-use super::out::Out;
+use super::out::{Out, put};
 use super::{Ending, ask};
 use crate::config::Paths;
 use crate::text::{cut, escape, words};
@@ -76,7 +76,7 @@ fn list(out: Out, paths: &Paths) -> Ending {
                     "made": words::rfc3339(rule.made, &zone),
                 });
                 if let Some(session) = &rule.session {
-                    row["session"] = json!(session);
+                    put(&mut row, "session", session);
                 }
                 row
             })

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
 use super::failure::Exit;
-use super::out::Out;
+use super::out::{Out, put};
 use super::{Ending, ask};
 use crate::config::Paths;
 use crate::daemon::status::{Linked, Status};
@@ -96,11 +96,7 @@ fn lines(status: &Status, home: &Path, zone: &TimeZone) -> Vec<String> {
 }
 
 fn linked(linked: &Linked, now: i64) -> String {
-    let to = linked
-        .instance
-        .as_deref()
-        .map(host)
-        .unwrap_or("an instance");
+    let to = linked.instance.as_deref().map_or("an instance", host);
     let since = linked
         .since
         .map(|since| format!(" since {}", words::ago(since, now)))
@@ -280,7 +276,7 @@ fn object(status: &Status, well: bool, zone: &TimeZone) -> Value {
                 if let Some(progress) = &session.progress {
                     let mut progress = json!(progress);
                     if let Some(since) = progress.get("since").and_then(Value::as_i64) {
-                        progress["since"] = time(since);
+                        put(&mut progress, "since", time(since));
                     }
                     row.insert("progress".to_owned(), progress);
                 }

@@ -113,7 +113,7 @@ async fn start(out: Out, paths: &Paths, args: &Up) -> Ending {
     let hubs = Tasks::new();
     let hub = hub::serve(hub_cli::config(paths, &config), listener, &hubs)
         .await
-        .map_err(hub_cli::failed)?;
+        .map_err(|error| hub_cli::failed(&error))?;
     pair_own(paths, &config, &hub).await?;
 
     let daemon = Daemon::start(Start {

@@ -198,10 +198,11 @@ impl table::Link for Handle {
     fn state(&self) -> Linked {
         let held = self.file.held();
         let state = self.state.as_ref().map(|state| state.borrow().clone());
-        let mut linked = state.map(linked).unwrap_or_else(|| Linked {
+        let never = || Linked {
             state: "never".to_owned(),
             ..Linked::default()
-        });
+        };
+        let mut linked = state.map_or_else(never, linked);
         if let Some(held) = held {
             linked.instance = Some(held.url.clone());
             linked.account = Some(held.account.name.clone()).filter(|name| !name.is_empty());

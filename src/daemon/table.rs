@@ -104,9 +104,13 @@ pub fn methods(parts: Parts) -> Result<Methods, RegisterMethodError> {
         let rules: Vec<Value> = rules
             .into_iter()
             .map(|rule| {
+                let said = Rule {
+                    id: rule.id,
+                    data: rule.data,
+                };
                 json!({
-                    "id": rule.id.clone(), "origin": rule.origin, "session": rule.session,
-                    "made": rule.made, "by": rule.by, "words": Rule { id: rule.id, data: rule.data }.words(),
+                    "id": said.id, "origin": rule.origin, "session": rule.session,
+                    "made": rule.made, "by": rule.by, "words": said.words(),
                 })
             })
             .collect();

@@ -231,7 +231,7 @@ fn build(run: &Run, scratch: Option<&Path>) -> Result<Fence, ExecError> {
         }
     }
     if plan.sees == Sees::Roots {
-        args.add(&["--remount-ro", "/"]);
+        args.add(&["--remount-ro", "/tmp", "--remount-ro", "/"]);
     }
     let filter = filter();
     if let Some(fd) = &filter {
@@ -274,9 +274,10 @@ fn sealed(args: &mut Arguments, home: &Path, scratch: Option<&Path>) {
     }
     args.add(&["--dev", "/dev", "--proc", "/proc"]);
     // What earlier commands of the session left in their temporary folder can be read.
+    // Read-only in the end; until then what lies beneath it can be put there.
     match scratch.filter(|s| s.is_dir()) {
-        Some(scratch) => args.bind("--ro-bind", scratch, Path::new("/tmp")),
-        None => args.add(&["--dir", "/tmp"]),
+        Some(scratch) => args.bind("--bind", scratch, Path::new("/tmp")),
+        None => args.add(&["--tmpfs", "/tmp"]),
     }
     args.path("--dir", home);
     args.add(&[

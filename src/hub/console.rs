@@ -12,8 +12,14 @@ impl Hub {
     /// # Errors
     /// The ways in which a test can fail.
     pub async fn try_model(&self, name: &str) -> Result<Option<Tested>, AddError> {
-        let all = self.shared.store.models(self.shared.facts.owner.clone()).await?;
-        let found = all.into_iter().find(|model| model.id == name || model.name == name);
+        let all = self
+            .shared
+            .store
+            .models(self.shared.facts.owner.clone())
+            .await?;
+        let found = all
+            .into_iter()
+            .find(|model| model.id == name || model.name == name);
         let Some(model) = found else {
             return Ok(None);
         };

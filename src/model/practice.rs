@@ -114,6 +114,7 @@ impl<'a> Script<'a> {
             .rposition(|m| role(m) == "user")
             .unwrap_or_default();
         let asked = messages.get(last).map(content).unwrap_or_default();
+        let asked = without_notes(&asked);
         let mut names: Vec<(String, String)> = Vec::new();
         let mut results = Vec::new();
         for message in messages.iter().skip(last + 1) {
@@ -237,7 +238,7 @@ impl<'a> Script<'a> {
         if !self.did("bash") && self.has("bash") {
             return Answer::says(
                 "Next a command that leaves the box: it wants the network, so this computer asks \
-                 you first. It reads one page and throws it away. Say yes or no.",
+                 you first. It looks whether one page is there. Say yes or no.",
             )
             .calls("bash", network());
         }
@@ -339,9 +340,26 @@ fn content(message: &Value) -> String {
     }
 }
 
+/// A message without what the session put before the person's words.
+fn without_notes(text: &str) -> String {
+    const OPEN: &str = "<session-note>";
+    const CLOSE: &str = "</session-note>";
+    let mut rest = text;
+    let mut kept = String::new();
+    while let Some((before, after)) = rest.split_once(OPEN) {
+        kept.push_str(before);
+        rest = after.split_once(CLOSE).map_or("", |(_, after)| after);
+    }
+    kept.push_str(rest);
+    kept.trim().to_owned()
+}
+
 /// One line to echo, bounded.
 fn first_line(text: &str) -> String {
-    let line = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
+    let line = text
+        .lines()
+        .find(|l| !l.trim().is_empty() && !is_label(l))
+        .unwrap_or("");
     let mut short: String = line.trim().chars().take(160).collect();
     if short.len() < line.trim().len() {
         short.push('…');
@@ -349,10 +367,19 @@ fn first_line(text: &str) -> String {
     short
 }
 
+/// The line under which a session keeps a result: `[#0003]`.
+fn is_label(line: &str) -> bool {
+    let inner = line
+        .trim()
+        .strip_prefix("[#")
+        .and_then(|l| l.strip_suffix(']'));
+    inner.is_some_and(|l| l.chars().all(|c| c.is_ascii_hexdigit()))
+}
+
 /// A harmless request that a box without network cannot make.
 fn network() -> Value {
     json!({
-        "command": "curl -sS -m 5 -o /dev/null -w 'the answer was %{http_code}\\n' https://example.com",
+        "command": "curl -sSI -m 5 https://example.com",
         "open": true,
         "why": "it reads a page from the network",
     })
@@ -505,6 +532,14 @@ mod tests {
             answer.text
         );
         assert_eq!(answer.calls[0].0, "write");
+    }
+
+    #[test]
+    fn notes_of_the_session_are_not_the_persons_words() {
+        let text = "<session-note>\nThe mode is Edit; run and write.\n</session-note>\nhello there";
+        let answer = next(&[user(text)], &tools(&["list"]));
+        assert!(answer.text.contains("“hello there”"), "{}", answer.text);
+        assert_eq!(answer.calls[0].0, "list");
     }
 
     #[test]

@@ -490,3 +490,26 @@ proptest::proptest! {
         let _ = world.judge(&text, Mode::Manual);
     }
 }
+
+#[test]
+fn verdicts_are_quick() {
+    // The bound is ten times the figure for a release build: this one is not optimised.
+    let world = World::new();
+    let engine = engine(Strength::Full);
+    let context = world.context(Mode::Edit);
+    let requests: Vec<_> = rows(ORDINARY).map(|(_, text)| world.request(&text)).collect();
+    let mut times = Vec::new();
+    for round in 0..3 {
+        for request in &requests {
+            let began = crate::clock::instant();
+            let _ = engine.judge(request, &context, &[]);
+            if round > 0 {
+                times.push(began.elapsed());
+            }
+        }
+    }
+    times.sort();
+    let p99 = times[times.len() * 99 / 100];
+    println!("median {:?}, p99 {p99:?}, most {:?}", times[times.len() / 2], times.last());
+    assert!(p99 < Duration::from_millis(5), "{p99:?}");
+}

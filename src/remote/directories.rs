@@ -19,6 +19,9 @@ use crate::rpc::RpcError;
 /// Folders in one answer. More are left out, and `truncated` says so.
 const MOST: usize = 1000;
 
+/// Bytes of the folders in one answer, so that it fits into a frame; more are left out likewise.
+const BYTES: usize = 96 * 1024;
+
 /// Entries that are looked at. The rest of a larger folder is left out likewise.
 const LOOKED_AT: usize = 50_000;
 
@@ -61,12 +64,17 @@ fn answer(path: Option<&Path>, roots: &[PathBuf], mut folders: Vec<Folder>, cut:
             f.name.clone(),
         )
     });
-    let truncated = cut || folders.len() > MOST;
-    folders.truncate(MOST);
+    let mut bytes = 0;
     let list: Vec<Value> = folders
         .iter()
+        .take(MOST)
         .map(|f| json!({ "name": f.name, "path": f.path, "git": f.git }))
+        .take_while(|folder| {
+            bytes += folder.to_string().len() + 1;
+            bytes <= BYTES
+        })
         .collect();
+    let truncated = cut || list.len() < folders.len();
     let mut answer = json!({
         "path": path.unwrap_or(Path::new("")), "roots": roots, "folders": list,
         "truncated": truncated,

@@ -154,3 +154,67 @@ fn hostile_shapes_end_soon_and_in_doubt() {
         );
     }
 }
+
+/// The programs of every simple command that the other parser sees.
+fn brush(text: &str) -> Option<Vec<String>> {
+    use brush_parser::ast;
+    fn list(list: &ast::CompoundList, out: &mut Vec<String>) {
+        for item in &list.0 {
+            and_or(&item.0, out);
+        }
+    }
+    fn and_or(item: &ast::AndOrList, out: &mut Vec<String>) {
+        pipeline(&item.first, out);
+        for more in &item.additional {
+            match more {
+                ast::AndOr::And(p) | ast::AndOr::Or(p) => pipeline(p, out),
+            }
+        }
+    }
+    fn pipeline(pipeline: &ast::Pipeline, out: &mut Vec<String>) {
+        for command in &pipeline.seq {
+            match command {
+                ast::Command::Simple(simple) => {
+                    if let Some(name) = &simple.word_or_name {
+                        out.push(Word::read(&name.value).text().to_owned());
+                    }
+                }
+                ast::Command::Compound(ast::CompoundCommand::BraceGroup(g), _) => list(&g.list, out),
+                ast::Command::Compound(ast::CompoundCommand::Subshell(g), _) => list(&g.list, out),
+                _ => {}
+            }
+        }
+    }
+    let options = brush_parser::ParserOptions::default();
+    let tokens = brush_parser::tokenize_str(text).ok()?;
+    let program = brush_parser::parse_tokens(&tokens, &options).ok()?;
+    let mut out = Vec::new();
+    for complete in &program.complete_commands {
+        list(complete, &mut out);
+    }
+    Some(out)
+}
+
+#[test]
+fn whatever_another_parser_sees_at_the_top_the_strict_reader_sees_too() {
+    let mut missed = Vec::new();
+    for row in rows(ORDINARY).chain(rows(ADVERSARIAL)) {
+        let text: String =
+            serde_json::from_str(row.iter().find(|c| c.starts_with('"')).unwrap()).unwrap();
+        let script = read(&text);
+        if !script.doubts.is_empty() {
+            continue;
+        }
+        let ours: Vec<String> = script
+            .invocations
+            .iter()
+            .map(|i| i.words[0].text().to_owned())
+            .collect();
+        for name in brush(&text).unwrap_or_default() {
+            if !ours.contains(&name) {
+                missed.push(format!("{text:?}: {name} not in {ours:?}"));
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}

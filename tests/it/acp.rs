@@ -190,8 +190,9 @@ fn hello(capabilities: &[&str]) -> Value {
 /// Params of `session/new` in the shared folder.
 fn new_in(place: &Place, meta: Value) -> Value {
     let mut ours = json!({ "model": "m1" });
-    let more = meta.as_object().cloned().unwrap_or_default();
-    ours.as_object_mut().unwrap().extend(more);
+    if let (Value::Object(more), Some(ours)) = (meta, ours.as_object_mut()) {
+        ours.extend(more);
+    }
     json!({ "cwd": place.root(), "mcpServers": [], "_meta": { "lembas": ours } })
 }
 

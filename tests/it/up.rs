@@ -144,7 +144,11 @@ fn up_links_itself_says_so_and_ends_when_told() {
     // A second daemon does not begin.
     let daemon = home.run("daemon");
     assert_eq!(daemon.code, Some(69), "{}", daemon.err);
-    assert!(daemon.err.contains("runs on this computer already"), "{}", daemon.err);
+    assert!(
+        daemon.err.contains("runs on this computer already"),
+        "{}",
+        daemon.err
+    );
 
     // A change of the limits counts when the command returns.
     assert_eq!(home.run("roots add projects").code, Some(0));
@@ -190,7 +194,11 @@ fn a_port_in_use_is_told_with_who_has_it() {
         let who = format!("(pid {})", std::process::id());
         assert!(ran.err.contains(&who), "{}", ran.err);
     }
-    assert!(ran.err.contains("try: lembas up --listen 127.0.0.1:0"), "{}", ran.err);
+    assert!(
+        ran.err.contains("try: lembas up --listen 127.0.0.1:0"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -198,7 +206,10 @@ fn the_data_folder_holds_everything() {
     let home = Home::new();
     let mut up = home.start("--data here up --listen 127.0.0.1:0 --json");
     up.line();
-    assert_eq!(home.json("--data here status --json")["linked"]["state"], "linked");
+    assert_eq!(
+        home.json("--data here status --json")["linked"]["state"],
+        "linked"
+    );
     // The one in the usual folders is another one.
     assert_eq!(home.run("status").code, Some(69));
     let left: Vec<String> = std::fs::read_dir(home.home())
@@ -207,7 +218,10 @@ fn the_data_folder_holds_everything() {
         .collect();
     // `status` made the usual folders; nothing else is outside of `here`.
     for name in left {
-        assert!(["here", "projects", ".config", ".local"].contains(&name.as_str()), "{name}");
+        assert!(
+            ["here", "projects", ".config", ".local"].contains(&name.as_str()),
+            "{name}"
+        );
     }
     up.signal(rustix::process::Signal::TERM);
     assert_eq!(up.end(), Some(0));
@@ -258,7 +272,10 @@ fn the_agent_for_an_editor_owns_the_store_or_is_a_pipe_to_the_daemon() {
     let mut second = home.start("acp");
     second.send(&initialize());
     let same = second.line();
-    assert_eq!(same["result"]["agentCapabilities"]["_meta"]["lembas"]["epoch"], epoch);
+    assert_eq!(
+        same["result"]["agentCapabilities"]["_meta"]["lembas"]["epoch"],
+        epoch
+    );
     drop(second.child.stdin.take());
     assert_eq!(second.end(), Some(0));
     drop(alone.child.stdin.take());
@@ -270,7 +287,10 @@ fn the_agent_for_an_editor_owns_the_store_or_is_a_pipe_to_the_daemon() {
     let mut piped = home.start("acp");
     piped.send(&initialize());
     let answer = piped.line();
-    assert_eq!(answer["result"]["agentCapabilities"]["_meta"]["lembas"]["epoch"], epoch);
+    assert_eq!(
+        answer["result"]["agentCapabilities"]["_meta"]["lembas"]["epoch"],
+        epoch
+    );
     piped.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "session/list", "params": {} }));
     assert_eq!(piped.line()["result"]["sessions"], json!([]));
     drop(piped.child.stdin.take());
@@ -291,17 +311,27 @@ fn a_hub_is_cared_for_while_it_runs_and_while_it_does_not() {
     let mut hub = home.start("hub --listen 127.0.0.1:0 --json");
     let said = hub.line();
     assert_eq!(said["state"], "started");
-    assert!(said["token"].is_string(), "a first start brings a link: {said}");
+    assert!(
+        said["token"].is_string(),
+        "a first start brings a link: {said}"
+    );
     let link = home.json("hub link --json");
     let url = link["url"].as_str().unwrap();
     assert!(url.starts_with(said["url"].as_str().unwrap()), "{url}");
     let ben = home.json("hub user add ben --json");
     assert_ne!(ben["token"], link["token"]);
     assert_eq!(home.run("hub user add ben").code, Some(1));
-    assert_eq!(home.json("hub user list --json")["users"], json!(["you", "ben"]));
+    assert_eq!(
+        home.json("hub user list --json")["users"],
+        json!(["you", "ben"])
+    );
     let none = home.run("hub model remove nothing");
     assert_eq!(none.code, Some(1));
-    assert!(none.err.contains("try: lembas hub model list"), "{}", none.err);
+    assert!(
+        none.err.contains("try: lembas hub model list"),
+        "{}",
+        none.err
+    );
     assert_eq!(home.run("hub").code, Some(69));
     hub.signal(rustix::process::Signal::TERM);
     let mut rest = String::new();

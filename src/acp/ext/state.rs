@@ -35,7 +35,7 @@ pub(super) async fn status(asked: Asked, params: Value) -> Result<Value, RpcErro
         let page = connection
             .device
             .sessions
-            .list(&connection.origin, None, None, MOST)
+            .list(&connection.origin, None, None, PAGE)
             .await;
         let (list, _) = page.map_err(|error| error::session(&error))?;
         let sessions: Vec<Value> = list.iter().map(self::session).collect();

@@ -89,9 +89,8 @@ type Lines = Framed<UnixStream, LinesCodec>;
 
 async fn connection(stream: UnixStream, methods: &Methods, streams: &dyn Streams) {
     let mut lines = Framed::new(stream, LinesCodec::new_with_max_length(MAX_REQUEST));
-    let mut next = match clock::timeout(FIRST, lines.next()).await {
-        Ok(next) => next,
-        Err(_) => return,
+    let Ok(mut next) = clock::timeout(FIRST, lines.next()).await else {
+        return;
     };
     loop {
         let line = match next {
@@ -104,16 +103,13 @@ async fn connection(stream: UnixStream, methods: &Methods, streams: &dyn Streams
             }
             Some(Err(_)) | None => return,
         };
-        let request = match serde_json::from_str::<Request<'_>>(&line) {
-            Ok(request) => request,
-            Err(_) => {
-                let error = ErrorObject::from(ErrorCode::ParseError);
-                if lines.send(answer(Id::Null, error)).await.is_err() {
-                    return;
-                }
-                next = lines.next().await;
-                continue;
+        let Ok(request) = serde_json::from_str::<Request<'_>>(&line) else {
+            let error = ErrorObject::from(ErrorCode::ParseError);
+            if lines.send(answer(Id::Null, error)).await.is_err() {
+                return;
             }
+            next = lines.next().await;
+            continue;
         };
         if request.method == STREAM_ACP {
             let ok = ResponsePayload::success(serde_json::json!({}));

@@ -21,7 +21,8 @@ pub(crate) struct Stream {
     fixed_to: usize,
     fixed: usize,
     shown: Vec<Arc<str>>,
-    dirty: bool,
+    /// When the next paint is due; none while all is drawn.
+    due: Option<Instant>,
     painted: Option<Instant>,
 }
 
@@ -42,7 +43,7 @@ impl Stream {
             fixed_to: 0,
             fixed: 0,
             shown: Vec::new(),
-            dirty: true,
+            due: None,
             painted: None,
         };
         stream.draw();
@@ -51,7 +52,15 @@ impl Stream {
 
     pub(crate) fn push(&mut self, chunk: &str) {
         self.text.push_str(chunk);
-        self.dirty = true;
+        let rest = match self.text.len() - self.fixed_to {
+            n if n > VERY_LONG => Duration::from_millis(500),
+            n if n > LONG => Duration::from_millis(100),
+            _ => Duration::from_millis(15),
+        };
+        let at = self
+            .painted
+            .map_or_else(crate::clock::instant, |p| p + rest);
+        self.due.get_or_insert(at);
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -60,26 +69,12 @@ impl Stream {
 
     /// When the next paint is due, if there is something to paint: at once for short blocks.
     pub(crate) fn due(&self) -> Option<Instant> {
-        if !self.dirty {
-            return None;
-        }
-        let tail = self.text.len() - self.fixed_to;
-        let rest = match tail {
-            n if n > VERY_LONG => Duration::from_millis(500),
-            n if n > LONG => Duration::from_millis(100),
-            _ => Duration::from_millis(15),
-        };
-        Some(
-            self.painted
-                .map_or_else(crate::clock::instant, |p| p + rest),
-        )
+        self.due
     }
 
     /// What changed since the last paint.
     pub(crate) fn paint(&mut self, now: Instant) -> Option<Paint> {
-        if !self.dirty {
-            return None;
-        }
+        self.due.take()?;
         self.painted = Some(now);
         let before = self.shown.clone();
         self.draw();
@@ -99,7 +94,6 @@ impl Stream {
     }
 
     fn draw(&mut self) {
-        self.dirty = false;
         let tail = self.text.get(self.fixed_to..).unwrap_or_default();
         let blocks = markdown::parse(tail, false);
         self.shown.truncate(self.fixed);

@@ -56,7 +56,7 @@ export const TEXTS = {
 
   // first run
   "practice.title": "Try it without a key",
-  "practice.words": "This is the practice model: a script without intelligence, so that you can try everything without a key. It shows an answer, a read, a command that asks, an edit, a plan and a subagent.",
+  "practice.words": "This is the practice model: a script without intelligence, so that you can try everything without a key. It shows an answer, a read, a command that asks, an edit and a plan.",
   "no.password": "You came in by a link that works once. To sign in on another device, set a name and a password.", "no.password.do": "Set a password", "practice.start": "Start a practice chat", "practice.first": "Show me everything.", "practice.no_folder": "A chat works in a folder, and none is allowed yet. Below stands how to allow one.",
 
   // a new chat
@@ -124,7 +124,7 @@ export const TEXTS = {
   "ask.title": "{device} wants to run this in `{folder}`", "ask.title.edit": "{device} wants to change this in `{folder}`", "ask.title.read": "{device} wants to read this from `{folder}`", "ask.title.fetch": "{device} wants to fetch this from `{folder}`", "ask.title.other": "{device} asks something in `{folder}`",
   "ask.command": "The whole command", "ask.diff": "What it would change", "ask.blank": "The command is empty or cannot be read. It cannot be allowed.",
   "ask.size": "{count} {n:line|lines}, {bytes}", "ask.hidden": "{n} hidden {n:character|characters} shown",
-  "ask.because": "It asks because it", "ask.asked_because": "It asked because it", "ask.left": "{time} left", "ask.ending": "ending now", "ask.asked_at": "asked {time}", "ask.asked_ago": "asked {time} ago", "ask.no_limit": "no time limit",
+  "ask.because": "It asks:", "ask.asked_because": "It asked:", "ask.left": "{time} left", "ask.ending": "ending now", "ask.asked_at": "asked {time}", "ask.asked_ago": "asked {time} ago", "ask.no_limit": "no time limit",
   "ask.counts_as_no": "No answer by {time} counts as no; the turn goes on without it.", "ask.sets": "It sets `{name}`.",
   "ask.you": "you: {what}, {time}", "ask.sending": "Sending", "ask.sent": "Sent. Waiting for {device}.", "ask.not_delivered": "Not delivered yet. The command has not run.", "ask.not_delivered.away": "{device} is away. Not delivered yet. The command has not run.",
   "ask.moved": "It moved just now. Press once more.", "ask.unsure": "It is not known whether your answer arrived. {why} Press again: it counts once.", "ask.failed": "Not answered: {why}",
@@ -133,7 +133,7 @@ export const TEXTS = {
   "allow.once": "Allow once", "allow.session": "Allow for this session", "allow.always": "Allow always", "allow.always.dots": "Allow always…",
   "always.title": "Allow always", "always.covers": "From now on {device} does this without asking:", "always.widest": "This also covers `{widest}`.", "always.back": "Take it back any time on {device}: `lembas rules`", "always.once": "Only once",
   "refuse.why": "A word why, which the agent reads", "refuse.hint": "Kept as a draft until you send it.",
-  "box.full": "Box: full. Only its folders can be written, no network.", "box.writes": "Box: writes only. It would have the network.", "box.none": "Box: none for this one. It would run with your rights and the network.",
+  "box.read": "In a box: nothing can be written, no network.", "box.roots": "In a box: only the shared folders can be written, no network.", "box.open": "Without a box: it would run with your rights and the network.",
   "from.chat": "Asked by the chat {chat}.", "from.subagent": "Asked by the subagent **{name}** in the chat {chat}.", "from.job": "Asked by job {name} in the chat {chat}.", "from.schedule": "Asked by a scheduled run, {chat}.",
   "end.allowed": "Allowed by you at {time}", "end.allowed.elsewhere": "Settled elsewhere: allowed by {by} at {time}", "end.refused": "Refused by you at {time}", "end.refused.elsewhere": "Settled elsewhere: refused by {by} at {time}",
   "end.expired": "Nobody answered by {time}: not run", "end.gone": "Gone: the turn ended before an answer", "end.other": "Settled at {time}", "end.late": "Too late: it ended as {how} at {time}.",

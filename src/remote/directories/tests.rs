@@ -118,4 +118,12 @@ fn a_large_folder_is_cut_and_says_so() {
     let list = list(&place.limits, Some(&many)).unwrap();
     assert_eq!(list["folders"].as_array().unwrap().len(), MOST);
     assert_eq!(list["truncated"], true);
+    let long = place.base.join("a/deep".to_owned() + &"p".repeat(200));
+    for n in 0..400 {
+        let name = format!("{n}{}", "x".repeat(230));
+        std::fs::create_dir_all(long.join(name)).unwrap();
+    }
+    let list = super::list(&place.limits, Some(&long)).unwrap();
+    assert_eq!(list["truncated"], true);
+    assert!(list.to_string().len() < 128 * 1024, "it fits into a frame");
 }

@@ -99,8 +99,9 @@ impl Place {
         let mut params = json!({
             "schedule": "w", "run": "r", "cwd": self.folder.path(), "command": "df",
         });
-        let more = more.as_object().cloned().unwrap_or_default();
-        params.as_object_mut().unwrap().extend(more);
+        if let (Value::Object(more), Some(params)) = (more, params.as_object_mut()) {
+            params.extend(more);
+        }
         params
     }
 

@@ -27,8 +27,9 @@ impl Watch for Played {
 
 fn run(schedule: &str, run: &str, more: Value) -> Value {
     let mut scheduled = json!({ "schedule": schedule, "run": run });
-    let more = more.as_object().cloned().unwrap_or_default();
-    scheduled.as_object_mut().unwrap().extend(more);
+    if let (Value::Object(more), Some(scheduled)) = (more, scheduled.as_object_mut()) {
+        scheduled.extend(more);
+    }
     json!({ "scheduled": scheduled })
 }
 

@@ -293,6 +293,9 @@ async fn a_streamed_answer_ends_as_it_is_stored() {
     let (rig, device, ..) = linked().await;
     chat(&rig, &device, "").await;
     let mut early = rig.events(None).await;
+    early.of("hello").await;
+    let begin = early.last;
+    let mut begun = rig.events(None).await;
     let text = "# Title\n\nSome *words* here.\n\n```rust\nfn main() {\n    let x = 1;\n}\n```\n\n1. a\n2. b\n\nThe end.".repeat(4);
     let mut at = 0;
     for piece in text.as_bytes().chunks(7) {
@@ -300,7 +303,19 @@ async fn a_streamed_answer_ends_as_it_is_stored() {
         device
             .text("s1", 3, at, std::str::from_utf8(piece).unwrap())
             .await;
+        if at == 7 {
+            begun
+                .until(|e| (e["item"]["seq"] == 3).then_some(()))
+                .await;
+        }
     }
+    // Shown while it is written, not only when it is done.
+    let mut live = rig.events(Some(begin)).await;
+    live.until(|e| {
+        let blocks = e["html"].as_array().filter(|_| e["type"] == "md")?;
+        blocks.iter().any(|b| b == "<p>The end.</p>").then_some(())
+    })
+    .await;
     device
         .event(
             "s1",

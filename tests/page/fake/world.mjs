@@ -35,7 +35,7 @@ export function chatOf(id, more) {
 export function askOf(ask, more) {
   return {
     ask, chat: "login", chat_title: "Fix the login test", device: "zephyr", device_name: "zephyr", cwd: "/home/ana/projects/api", cwd_words: "~/projects/api", call: `call-${ask}`, kind: "execute",
-    command: "git push origin main", command_html: '<mark class="why">git push</mark> origin main', reason: "sends commits to another computer.", segment: "git push", box: "none", covers: null, widest: null,
+    command: "git push origin main", command_html: '<mark class="why">git push</mark> origin main', reason: "It sends commits to another computer.", segment: "git push", box: "open", covers: null, widest: null,
     scopes: ["once", "session"], digest: `digest-${ask}`, programs: [], variables: [], made: now - 2 * MIN, now, state: "open", words: null, ...more,
   };
 }
@@ -50,7 +50,7 @@ printf '%s\u00a0\\n' "checked" >> CHANGELOG.md`;
 export const asks = () => [
   askOf("k1", { chat: "notes", chat_title: "Copy the notes", cwd_words: "~/notes", command: "rsync -a --delete ~/notes/ /mnt/backup/notes/", command_html: '<mark class="why">rsync -a --delete</mark> ~/notes/ <mark class="why">/mnt/backup/notes/</mark>', reason: "writes and deletes outside the folders it works in", scopes: ["once"], made: now - 12 * MIN, expires: now + 18 * MIN + 4_000, scheduled: { schedule: "Copy the notes" } }),
   askOf("k2", {}),
-  askOf("k3", { segment: "cargo update", chat: "deps", chat_title: "Update the dependencies", command: LONG, command_html: esc(LONG).replace("cargo update", '<mark class="why">cargo update</mark>').replace("\u00a0", '<span class="esc">U+00A0</span>'), reason: "wants the network. In the box it stopped at registry.example:443", box: "writes only", made: now - 40_000, subagent: "lockfile", covers: "cargo update *, in this folder, with the network." }),
+  askOf("k3", { segment: "cargo update", chat: "deps", chat_title: "Update the dependencies", command: LONG, command_html: esc(LONG).replace("cargo update", '<mark class="why">cargo update</mark>').replace("\u00a0", '<span class="esc">U+00A0</span>'), reason: "It wants the network. In the box it stopped at registry.example:443", box: "open", made: now - 40_000, subagent: "lockfile", covers: "cargo update *, in this folder, with the network." }),
   askOf("k4", { chat: "site", chat_title: "Site preview", cwd_words: "~/projects/site", command: "python3 -m http.server 8080 --bind 0.0.0.0", command_html: 'python3 -m <mark class="why">http.server 8080 --bind 0.0.0.0</mark>', reason: "opens a port to other computers", made: now - 3 * MIN, state: "sent", outcome: "allow", job: 3 }),
   askOf("k5", { command: 'git commit -am "Expire at one hour"', state: "settled", outcome: "allowed", by: "ana in the terminal on zephyr", at: now - 5 * MIN }),
   askOf("k6", { chat: "deps", chat_title: "Update the dependencies", command: "rm -r target/ vendor/", state: "settled", outcome: "refused", at: now - 33 * MIN }),
@@ -99,10 +99,10 @@ export function loginItems() {
   return [
     { seq: 1, turn: 1, time: t, kind: "said", html: "<p>The login test fails since yesterday. Find out why, fix it, and push when all tests pass.</p>", text: "The login test fails", state: "taken", key: "k-1" },
     { seq: 2, turn: 1, time: t + 2000, kind: "text", blocks: ["<p>I read the test first, then what it calls.</p>"], text: "I read the test first, then what it calls.", open: false },
-    { seq: 3, turn: 1, time: t + 4000, kind: "step", call: "c1", tool: "read", block: "read", title: "tests/login.rs", status: "ok", ran: { source: "read", text: "plain read", box: "full" }, lines: 84, bytes: 2900 },
+    { seq: 3, turn: 1, time: t + 4000, kind: "step", call: "c1", tool: "read", block: "read", title: "tests/login.rs", status: "ok", ran: { source: "read", text: "plain read", box: "read" }, lines: 84, bytes: 2900 },
     { seq: 4, turn: 1, time: t + 5000, kind: "step", call: "c2", tool: "grep", block: "search", title: "started in src", title_html: "<code>started</code> in <code>src</code>", status: "ok", ran: { text: "plain read" }, text_html: '<pre class="out">src/session.rs:12:    pub <b>started</b>: Timestamp,\nsrc/session.rs:39:        let age = Utc::now() - self.<b>started</b>;</pre>' },
     { seq: 5, turn: 1, time: t + 6000, kind: "plan", html: "", plan: PLAN },
-    { seq: 6, turn: 1, time: t + 8000, kind: "step", call: "c3", tool: "bash", block: "shell", title: "cargo test login", status: "failed", exit: 101, ms: 10_600, ran: { source: "mode", text: "mode Edit, boxed", box: "full" }, lines: 18, bytes: 1100, tail_html: CARGO, download: "/api/v2/chats/login/output/c3" },
+    { seq: 6, turn: 1, time: t + 8000, kind: "step", call: "c3", tool: "bash", block: "shell", title: "cargo test login", status: "failed", exit: 101, ms: 10_600, ran: { source: "mode", text: "mode Edit, boxed", box: "roots" }, lines: 18, bytes: 1100, tail_html: CARGO, download: "/api/v2/chats/login/output/c3" },
     { seq: 7, turn: 1, time: t + 20_000, kind: "text", blocks: ["<p>The session compares with the wall clock, and the test moves its own. The limit itself is also off by one: a session of exactly one hour still counts as valid.</p>"], text: "The session compares", open: false },
     { seq: 8, turn: 1, time: t + 30_000, kind: "step", call: "c4", tool: "edit", block: "edit", title: "src/session.rs", path: "src/session.rs", status: "ok", added: 2, removed: 2, diff_html: DIFF, ran: { source: "mode", text: "mode Edit" } },
     { seq: 9, turn: 1, time: t + 70_000, kind: "step", call: "c5", tool: "bash", block: "shell", title: "cargo test", status: "ok", exit: 0, ms: 31_000, ran: { source: "mode", text: "mode Edit, boxed" }, lines: 164, bytes: 9400, tail_html: 'test result: <span class="a-green a-b">ok</span>. 118 passed; 0 failed; finished in 3.92 s\n\n<span class="a-green a-b">   Doc-tests</span> api: <span class="a-green">ok</span>. 6 passed', download: "/api/v2/chats/login/output/c5" },

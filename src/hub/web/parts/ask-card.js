@@ -295,7 +295,8 @@ export class AskCard extends HTMLElement {
       const device = store.devices.get(ask.device);
       lines.push(t(device && device.state !== "online" ? "ask.not_delivered.away" : "ask.not_delivered", { device: ask.device_name }));
     } else if (phase !== "settled") {
-      if (ask.box !== undefined && ask.box !== null) lines.push(t(`box.${ask.box}`.replace("writes only", "writes")) );
+      // Only a command has a box; a change of a file has none to speak of.
+      if (["read", "roots", "open"].includes(ask.box)) lines.push(t(`box.${ask.box}`));
       if (ask.expires) lines.push(rich("ask.counts_as_no", { time: h("time", { datetime: new Date(ask.expires).toISOString() }, clock(ask.expires)) }));
       for (const change of ask.variables ?? []) lines.push(rich("ask.sets", { name: typeof change === "string" ? change : `${change.name}=${change.value ?? ""}` }));
     }
