@@ -147,6 +147,18 @@ async def test_one_socket(tmp_path):
         assert (gone.code, gone.text) == (4001, "taken")
 
 
+async def test_a_holder_that_does_not_answer(tmp_path):
+    """L6: a holder that answers no ping within 10 s loses the link to another boot; 4001 taken."""
+    async with linked(tmp_path) as (h, device):
+        first = device.rpc
+        first.socket.transport.pause_reading()
+        device.boot = secrets.token_hex(16)
+        await device.dial()
+        first.socket.transport.resume_reading()
+        gone = await first.gone()
+        assert (gone.code, gone.text) == (4001, "taken")
+
+
 async def test_frames(tmp_path):
     """F1 F5 F6 F4: the hub answers what is no request, and lives on."""
     async with linked(tmp_path) as (h, device):

@@ -93,13 +93,35 @@ async def test_drop_and_return(tmp_path):
         session.size = 7
         await device.dial()
         meta = device.rpc.hello["clientCapabilities"]["_meta"]["lembas"]
-        assert meta["epoch"] == device.epoch and isinstance(meta["head"], int)
+        assert meta["epoch"] == device.epoch
         assert await said(h, chat) == [HARD]
         follow = device.rpc.received("_lembas/follow")[0]["params"]
         assert follow["sessionId"] == session.id and follow["seq"] > 0
         assert device.rpc.received("_lembas/sync") and session.turn == 1
         keys = {device.prompts.get_nowait()["_meta"]["lembas"]["key"] for _ in range(device.prompts.qsize())}
         assert len(keys) == 1
+
+
+async def test_head_is_kept(tmp_path):
+    """H3 Y2: the head of the first page, once the last was read, is said in the next handshake and sync."""
+    async with linked(tmp_path) as (h, device):
+        async def turn(session, _text):
+            return await session.end()
+
+        heard, device.on_prompt = device.head, turn
+        chat = await h.chat(device.id, "hello")  # long after the answer to the first sync
+
+        async def idle():
+            return not (await h.call("GET", f"/chats/{chat}"))["chat"]["running"] and device.acks
+        await h.until(idle)
+        assert device.rpc.received("_lembas/sync")
+        device.drop()
+        await device.rpc.gone()
+        device.touch()
+        await device.dial()
+        meta = device.rpc.hello["clientCapabilities"]["_meta"]["lembas"]
+        sync = await device.rpc.seen(lambda m: m.get("method") == "_lembas/sync")
+        assert (meta.get("epoch"), meta.get("head"), sync["params"].get("after")) == (device.epoch, heard, heard)
 
 
 async def test_prompt_is_repeated_with_its_key(tmp_path):

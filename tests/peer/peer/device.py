@@ -32,7 +32,7 @@ class Refused(Exception):
 class Device:
     def __init__(self, hub, name="zephyr"):
         self.hub, self.name, self.id = hub, name, secrets.token_hex(16)
-        self.boot, self.token, self.epoch, self.head = secrets.token_hex(16), None, "e-" + secrets.token_hex(4), 0
+        self.boot, self.token, self.epoch, self.head = secrets.token_hex(16), None, "e-" + secrets.token_hex(4), 1000
         self.protocol, self.sessions, self.asks, self.stops = 3, {}, {}, []
         self.on_prompt = self.answered = self.on_stop = None
         self.links, self.prompts, self.acks, self.answers = [], asyncio.Queue(), [], asyncio.Queue()
@@ -90,7 +90,7 @@ class Device:
         try:
             socket = await connect(self.instance["link"], subprotocols=list(protocols) or None, compression=None,
                                    additional_headers={k: v for k, v in given.items() if v is not None},
-                                   user_agent_header="lembas/0.1.0", max_size=8 * 1024 * 1024, proxy=None)
+                                   user_agent_header="lembas/0.1.0", max_size=8 * 1024 * 1024, proxy=None, open_timeout=20)
         except InvalidStatus as error:
             raise Refused(error.response) from None
         rpc = Endpoint("hub", socket.send)
@@ -174,9 +174,10 @@ class Device:
 
     async def _new(self, params):
         meta = params["_meta"]["lembas"]
-        key = meta["key"]
+        key = meta.get("key", secrets.token_hex(4))  # N1: without one it is another session each time
         number = next((s.id for s in self.sessions.values() if s.key == key), secrets.token_hex(4))
-        session = self.sessions.setdefault(number, Session(self, number, params["cwd"], meta["model"], meta["mode"]))
+        session = self.sessions.setdefault(number, Session(self, number, params["cwd"], meta["model"],
+                                                            meta.get("mode", "manual")))
         session.key, session.updated = key, self.touch()
         modes = [{"id": m, "name": m.title()} for m in ("plan", "manual", "edit", "auto")]
         return {"sessionId": number, "modes": {"currentModeId": session.mode, "availableModes": modes},
