@@ -31,3 +31,11 @@ async def linked(folder, dial=True):
         if dial:
             await device.dial()
         yield running, device
+
+
+async def said(h, chat):
+    """Waits until the chat does nothing; gives its texts."""
+    async def idle():
+        state = (await h.call("GET", f"/chats/{chat}"))["chat"]
+        return not state["running"] and await h.texts(chat)
+    return await h.until(idle)
