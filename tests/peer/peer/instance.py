@@ -4,7 +4,6 @@ import asyncio
 import json
 import secrets
 
-import aiohttp
 from aiohttp import WSMsgType, web
 
 from .model import Model
@@ -190,6 +189,3 @@ class Instance:
         self.links.put_nowait(link)
         await link.pump()
         return socket
-
-
-__all__ = ["ALL", "Instance", "Link", "aiohttp"]
