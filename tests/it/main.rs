@@ -4,7 +4,6 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::print_stderr,
     clippy::disallowed_methods,
     unreachable_pub,
     reason = "a test that cannot go on fails, and so do the helpers of tests"
