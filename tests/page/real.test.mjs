@@ -68,10 +68,12 @@ test("a practice chat streams, asks, and goes on after a yes on the page", { ski
   await allow.first().waitFor();
   assert.equal(existsSync(join(project, "lembas-practice.md")), false, "nothing was written before the yes");
   // A reload in the middle of the turn loses nothing.
+  await page.locator("main").getByText("Show me everything.").first().waitFor();
   const before = (await page.locator("main").innerText()).match(/Show me everything\.|You wrote/g)?.length ?? 0;
   await page.reload();
   await allow.first().waitFor();
-  assert.ok(before > 0 && (await page.locator("main").innerText()).includes("You wrote"));
+  assert.ok(before > 0);
+  await until(async () => (await page.locator("main").innerText()).includes("Show me everything."), "the words are there again", 15_000);
   // Yes to whatever it asks until the turn has ended.
   await until(async () => {
     const buttons = await allow.all();
@@ -99,14 +101,17 @@ test("an ask answered in the terminal is settled on the page", { skip }, async (
   const state = await (await page.request.get(`${said.url}/api/v2/state`)).json();
   const made = await page.request.post(`${said.url}/api/v2/chats`, {
     headers: { "x-lembas": "1", origin: said.url },
-    data: { device: state.devices[0].id, cwd: project, model: "practice", mode: "manual", text: "Show me an edit", key: "real-test-2" },
+    data: { device: state.devices[0].id, cwd: project, model: "practice", mode: "manual", text: "Show me everything.", key: "real-test-2" },
   });
   assert.equal(made.status(), 200, await made.text());
   const { chat } = await made.json();
   await page.goto(`${said.url}/c/${chat.id}`);
   await page.getByRole("button", { name: "Allow once" }).first().waitFor();
-  const ask = await until(() => JSON.parse(run("asks", "--json")).asks?.[0], "an ask in the terminal");
+  const ask = await until(() => JSON.parse(run("asks", "--json")).asks?.find((open) => open.session === chat.id), "an ask in the terminal");
   run("answer", ask.ask, "refuse", "--note", "not in this folder");
-  await page.getByText(/Refused/).first().waitFor();
+  const main = page.locator("main");
+  await until(async () => /refused/i.test(await main.innerText()), "the page says how it was settled", 15_000).catch(async (error) => {
+    throw new Error(`${error.message}\n${await main.innerText()}`);
+  });
   assert.deepEqual(errors, []);
 });
