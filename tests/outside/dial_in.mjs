@@ -116,8 +116,9 @@ async function session(ws) {
       const hello = await context.request('initialize', { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities: {} });
       assert.equal(hello.protocolVersion, 1);
       const made = await context.request('session/new', { cwd: project, mcpServers: [], _meta: { lembas: { model: 'endless' } } });
-      const status = await context.request('_lembas/status', { sessionId: made.sessionId });
-      assert.equal(status.status, 'idle');
+      // K1: a client that says no `_meta.lembas` has none of our methods.
+      const own = await context.request('_lembas/status', { sessionId: made.sessionId }).then(() => null, (error) => error);
+      assert.equal(own?.code, -32601);
       const prompt = { sessionId: made.sessionId, prompt: [{ type: 'text', text: 'Go on for ever.' }] };
 
       const stop = new AbortController();
