@@ -25,6 +25,8 @@ const LINGER: Duration = Duration::from_secs(1);
 
 /// Characters of the excerpt, beginning and end together.
 const EXCERPT: usize = 4_000;
+/// Stands where something was left out of an excerpt.
+const MARK: &str = "\n[…]\n";
 
 /// What a watch command came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,12 +238,28 @@ fn excerpt(head: &[u8], tail: &[u8], bytes: u64) -> (String, bool) {
         return (head.into_iter().collect(), false);
     }
     let tail = clean(tail);
-    let half = EXCERPT / 2;
+    // The mark counts too: the excerpt is never longer than it may be (acp.md M8).
+    let half = (EXCERPT - MARK.chars().count()) / 2;
     let first: String = head.iter().take(half).collect();
     let last: String = tail
         .get(tail.len().saturating_sub(half)..)
         .unwrap_or_default()
         .iter()
         .collect();
-    (format!("{first}\n[…]\n{last}"), true)
+    (format!("{first}{MARK}{last}"), true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_is_never_longer_than_it_may_be() {
+        let text = "0123456789\n".repeat(1_000);
+        let (cut, truncated) = excerpt(text.as_bytes(), text.as_bytes(), text.len() as u64);
+        assert!(truncated && cut.contains(MARK));
+        assert!(cut.chars().count() <= EXCERPT, "{}", cut.chars().count());
+        let (whole, truncated) = excerpt(b"a\x07\xff\n", b"", 4);
+        assert_eq!((whole.as_str(), truncated), ("a\u{fffd}\n", false));
+    }
 }
