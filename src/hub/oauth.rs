@@ -86,14 +86,13 @@ async fn authorize(
     Form(form): Form<Fields>,
 ) -> Response {
     let address = remote.words();
-    if shared.gate.check(What::Authorize, &address).is_err() {
+    if shared.gate.take(What::Authorize, &address).is_err() {
         return refuse(
             StatusCode::TOO_MANY_REQUESTS,
             "slow_down",
             "too many codes were asked for from this address",
         );
     }
-    shared.gate.count(What::Authorize, &address);
     let asked = form.get("scope").map_or("link", String::as_str);
     let scopes: Vec<String> = asked.split_whitespace().map(str::to_owned).collect();
     if let Some(unknown) = scopes.iter().find(|s| !SCOPES.contains(&s.as_str())) {
