@@ -5,8 +5,9 @@ use serde::de::DeserializeOwned;
 
 use super::failure::{Exit, Failure, Fix};
 use crate::config::Paths;
-use crate::daemon::control::Detail;
+use crate::daemon::control::{Detail, RESTART};
 use crate::daemon::control::client::{Client, ControlError};
+use crate::text::json;
 
 /// A runtime for a command: one thread, which ends with the command.
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
@@ -73,10 +74,10 @@ pub(super) fn failure(error: ControlError) -> Failure {
                 Exit::Unavailable,
                 "version",
                 error.to_string(),
-                "start the daemon again, so that both are of one version:  lembas daemon",
+                RESTART,
             );
             match cause {
-                Some(cause) => failure.why(cause.to_string()),
+                Some(cause) => failure.why(json::about("", &cause.to_string())),
                 None => failure,
             }
         }

@@ -10,7 +10,7 @@ pub mod server;
 
 use std::io;
 
-use jsonrpsee_types::ErrorObjectOwned;
+use jsonrpsee_types::{ErrorObjectOwned, Params};
 use serde::{Deserialize, Serialize};
 use tokio::net::UnixStream;
 
@@ -44,6 +44,32 @@ pub const REFUSED: i32 = -32000;
 pub fn refusal(text: impl Into<String>, detail: Detail) -> ErrorObjectOwned {
     ErrorObjectOwned::owned(REFUSED, text.into(), Some(detail))
 }
+
+/// Params that cannot be read: the command and the daemon are of two versions.
+pub fn unread(why: &str) -> ErrorObjectOwned {
+    refusal(
+        "the daemon does not understand what this command asks",
+        Detail {
+            code: "version".to_owned(),
+            why: Some(why.to_owned()),
+            fixes: vec![RESTART.to_owned()],
+            number: None,
+        },
+    )
+}
+
+/// Reads the params of a method.
+///
+/// # Errors
+/// [`unread`], with what is wrong with them.
+pub fn read<P: serde::de::DeserializeOwned>(params: &Params<'_>) -> Result<P, ErrorObjectOwned> {
+    let value = params.parse().unwrap_or_default();
+    crate::text::json::read(value).map_err(|why| unread(&why))
+}
+
+/// What helps where a command and the daemon are of two versions.
+pub const RESTART: &str =
+    "end the daemon and start it again, so that both are of one version:  lembas daemon";
 
 /// Whether this user's processes, or root's, are at the other end.
 fn check_peer(stream: &UnixStream) -> io::Result<()> {

@@ -9,7 +9,7 @@ use jsonrpsee_types::{ErrorObjectOwned, Params};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::control::{Detail, refusal};
+use super::control::{Detail, read, refusal};
 use super::status::{Device, Limits, Linked, Status};
 use super::watches::{AllowError, Watches};
 use crate::acp::Sessions;
@@ -160,7 +160,7 @@ where
     W: Future<Output = Said> + Send + 'static,
 {
     table.register_async_method(name, move |params: Params<'static>, parts, _| {
-        let read = params.parse::<P>();
+        let read = read(&params);
         let answer = answer.clone();
         async move { answer(parts, read?).await }
     })?;

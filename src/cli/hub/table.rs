@@ -7,7 +7,7 @@ use jsonrpsee_types::{ErrorObjectOwned, Params};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::daemon::control::{Detail, Methods, RpcModule, refusal};
+use crate::daemon::control::{Detail, Methods, RpcModule, read, refusal};
 use crate::hub::Hub;
 use crate::hub::models::{AddError, NewModel};
 
@@ -137,7 +137,7 @@ where
     W: Future<Output = Said> + Send + 'static,
 {
     table.register_async_method(name, move |params: Params<'static>, hub, _| {
-        let read = params.parse::<P>();
+        let read = read(&params);
         let answer = answer.clone();
         async move { answer(hub, read?).await }
     })?;
