@@ -15,6 +15,7 @@ mod monitor;
 mod out;
 mod port;
 mod rules;
+mod spec;
 mod status;
 mod terminal;
 mod up;
@@ -104,6 +105,7 @@ fn dispatch(args: Args, out: Out) -> Ending {
         Command::Allow { pending } => rules::allow(out, &paths()?, pending),
         Command::Sessions { n } => chats::sessions(out, &paths()?, n),
         Command::Log { n } => chats::log(out, &paths()?, n),
+        Command::Spec { action } => spec::run(out, action.as_ref()),
         Command::Monitor(args) => monitor::run(out, &paths()?, &args),
     }
 }

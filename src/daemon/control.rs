@@ -12,6 +12,7 @@ use std::io;
 
 use jsonrpsee_types::{ErrorObjectOwned, Params};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::net::UnixStream;
 
 pub use jsonrpsee_core::server::{Methods, RpcModule};
@@ -22,6 +23,9 @@ pub const MAX_REQUEST: usize = 64 * 1024;
 pub const MAX_ANSWER: usize = 16 * 1024 * 1024;
 /// The method that turns the connection into a stream.
 pub const STREAM_ACP: &str = "acp";
+
+/// What a method answers.
+pub type Said = Result<Value, ErrorObjectOwned>;
 
 /// What a refusal says besides its text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,8 +67,15 @@ pub fn unread(why: &str) -> ErrorObjectOwned {
 /// # Errors
 /// [`unread`], with what is wrong with them.
 pub fn read<P: serde::de::DeserializeOwned>(params: &Params<'_>) -> Result<P, ErrorObjectOwned> {
-    let value = params.parse().unwrap_or_default();
-    crate::text::json::read(value).map_err(|why| unread(&why))
+    read_value(params.parse().unwrap_or_default())
+}
+
+/// As [`read`], of params that were parsed already.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_value<P: serde::de::DeserializeOwned>(params: Value) -> Result<P, ErrorObjectOwned> {
+    crate::text::json::read(params).map_err(|why| unread(&why))
 }
 
 /// What helps where a command and the daemon are of two versions.

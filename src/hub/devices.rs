@@ -307,8 +307,8 @@ pub(super) async fn scheduled(
         }
     };
     let first = json!({ "key": body.key, "text": body.text });
-    let first = json::read(first)
-        .map_err(|why| ApiError::bad("The message cannot be read.").why(why))?;
+    let first =
+        json::read(first).map_err(|why| ApiError::bad("The message cannot be read.").why(why))?;
     messages::put(&shared, &chat, first).await?;
     let chat = chats::own(&shared, &signed, chat.id).await?;
     Ok(Json(

@@ -109,10 +109,18 @@ impl From<JsonRejection> for ApiError {
         let status = error.status();
         match &error {
             JsonRejection::MissingJsonContentType(_) => {
-                return Self::new(status, "not_json", "The request does not say that it is JSON.");
+                return Self::new(
+                    status,
+                    "not_json",
+                    "The request does not say that it is JSON.",
+                );
             }
             _ if status == StatusCode::PAYLOAD_TOO_LARGE => {
-                return Self::new(status, "too_large", "This is more than can be sent at once.");
+                return Self::new(
+                    status,
+                    "too_large",
+                    "This is more than can be sent at once.",
+                );
             }
             JsonRejection::JsonDataError(_) | JsonRejection::JsonSyntaxError(_) => {}
             _ => {
@@ -155,7 +163,9 @@ where
         read.map(|query| Self(query.0)).map_err(|rejection| {
             // "…: limit: invalid digit …"
             let said = rejection.body_text();
-            let said = said.split_once(": ").map_or(said.as_str(), |(_, rest)| rest);
+            let said = said
+                .split_once(": ")
+                .map_or(said.as_str(), |(_, rest)| rest);
             let (field, what) = said.split_once(": ").unwrap_or(("", said));
             ApiError::bad("The address asks for something that is not possible.")
                 .why(json::about(field, what))

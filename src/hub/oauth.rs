@@ -192,8 +192,20 @@ async fn token(State(shared): State<Arc<Shared>>, form: Filled) -> Response {
     };
     let (device, scopes) = match shared.grants.poll(secret) {
         Poll::Approved { device, scopes } => (*device, scopes),
-        Poll::Pending => return refuse(StatusCode::BAD_REQUEST, "authorization_pending", "nobody has entered the code yet: ask again"),
-        Poll::SlowDown => return refuse(StatusCode::BAD_REQUEST, "slow_down", "asked too soon: wait five seconds longer each time"),
+        Poll::Pending => {
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "authorization_pending",
+                "nobody has entered the code yet: ask again",
+            );
+        }
+        Poll::SlowDown => {
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "slow_down",
+                "asked too soon: wait five seconds longer each time",
+            );
+        }
         Poll::Denied => {
             return refuse(
                 StatusCode::BAD_REQUEST,

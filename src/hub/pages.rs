@@ -36,7 +36,11 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         router = router.route(place, get(shell));
     }
     router
-        .fallback(|| async { ApiError::missing("page").next("Open / instead.").into_response() })
+        .fallback(|| async {
+            ApiError::missing("page")
+                .next("Open / instead.")
+                .into_response()
+        })
         .method_not_allowed_fallback(|| async { ApiError::wrong_method() })
 }
 

@@ -35,7 +35,8 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         )
         .route("/usage", get(usage))
         .fallback(|| async {
-            ApiError::missing("address").next("There are /v1/models, /v1/chat/completions and /v1/usage.")
+            ApiError::missing("address")
+                .next("There are /v1/models, /v1/chat/completions and /v1/usage.")
         })
         .method_not_allowed_fallback(|| async { ApiError::wrong_method() })
         .layer(from_fn(answer::errors))
@@ -64,13 +65,19 @@ async fn account(shared: &Shared, headers: &HeaderMap, changes: bool) -> ApiResu
             "scope",
             "This computer's link does not include models.",
         )
-        .next(format!("On that computer: lembas link {}", shared.facts.url))),
+        .next(format!(
+            "On that computer: lembas link {}",
+            shared.facts.url
+        ))),
         None => Err(ApiError::new(
             StatusCode::UNAUTHORIZED,
             "invalid_token",
             "This instance does not take this token.",
         )
-        .next(format!("On that computer: lembas link {}", shared.facts.url))),
+        .next(format!(
+            "On that computer: lembas link {}",
+            shared.facts.url
+        ))),
     }
 }
 
@@ -119,7 +126,9 @@ async fn completions(
             "model_not_found",
             format!("This instance has no model called {id}."),
         )
-        .next("The models it has are under Settings, Models; on its computer: lembas hub model list"));
+        .next(
+            "The models it has are under Settings, Models; on its computer: lembas hub model list",
+        ));
     };
     relay::answer(&shared, account, model, body).await
 }

@@ -221,17 +221,23 @@ mod tests {
 
     #[test]
     fn text_that_is_no_json_says_where_it_stops() {
-        let said = ["", "{", "{\"name\": }", "{} x", "nul", "{\n\"a\": 1,}", "\u{1b}[2J"]
-            .map(|text| {
-                let mut reader = serde_json::Deserializer::from_str(text);
-                let read = serde_path_to_error::deserialize::<_, Value>(&mut reader)
-                    .map_err(|error| super::said(&error));
-                read.and_then(|_| {
-                    reader.end().map_err(|error| about("", &error.to_string()))
-                })
+        let said = [
+            "",
+            "{",
+            "{\"name\": }",
+            "{} x",
+            "nul",
+            "{\n\"a\": 1,}",
+            "\u{1b}[2J",
+        ]
+        .map(|text| {
+            let mut reader = serde_json::Deserializer::from_str(text);
+            let read = serde_path_to_error::deserialize::<_, Value>(&mut reader)
+                .map_err(|error| super::said(&error));
+            read.and_then(|_| reader.end().map_err(|error| about("", &error.to_string())))
                 .unwrap_err()
-            })
-            .join("\n");
+        })
+        .join("\n");
         insta::assert_snapshot!(said, @"");
     }
 }

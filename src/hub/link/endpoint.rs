@@ -46,7 +46,10 @@ pub(super) async fn upgrade(
                     }),
                 Err(_) => {
                     shared.links.leave(&link);
-                    let text = format!("This is a link: dial it as a WebSocket, with {}.", ws::SUBPROTOCOL);
+                    let text = format!(
+                        "This is a link: dial it as a WebSocket, with {}.",
+                        ws::SUBPROTOCOL
+                    );
                     *refuse(&shared, StatusCode::BAD_REQUEST, &text, json!({}))
                 }
             }
