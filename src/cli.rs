@@ -16,6 +16,7 @@ mod out;
 mod port;
 mod rules;
 mod settings;
+mod spec;
 mod status;
 mod terminal;
 mod up;
@@ -106,6 +107,7 @@ fn dispatch(args: Args, out: Out) -> Ending {
         Command::Allow { pending } => rules::allow(out, &paths()?, pending),
         Command::Sessions { n } => chats::sessions(out, &paths()?, n),
         Command::Log { n } => chats::log(out, &paths()?, n),
+        Command::Spec { action } => spec::run(out, action.as_ref()),
         Command::Monitor(args) => monitor::run(out, &paths()?, &args),
     }
 }

@@ -127,6 +127,15 @@ pub(super) enum Command {
         #[command(subcommand)]
         action: Service,
     },
+    /// The harness spec that this program carries, by version and hash
+    #[command(
+        args_conflicts_with_subcommands = true,
+        after_help = "Examples:\n  lembas spec\n  lembas spec check ~/llembas/spec"
+    )]
+    Spec {
+        #[command(subcommand)]
+        action: Option<SpecAction>,
+    },
     /// Print completions for a shell
     #[command(
         after_help = "Install:\n  bash  lembas completions bash > ~/.local/share/bash-completion/completions/lembas\n  zsh   lembas completions zsh > ~/.zfunc/_lembas\n  fish  lembas completions fish > ~/.config/fish/completions/lembas.fish"
@@ -189,9 +198,20 @@ pub(super) struct Hub {
 }
 
 #[derive(Debug, Subcommand)]
+pub(super) enum SpecAction {
+    /// Compare a folder with it, file by file
+    Check { folder: PathBuf },
+}
+
+#[derive(Debug, Subcommand)]
 pub(super) enum HubAction {
     /// Print a fresh one-time link to the page
-    Link,
+    #[command(after_help = "Examples:\n  lembas hub link\n  lembas hub link --user ana")]
+    Link {
+        /// Whose link; the first account's when not given
+        #[arg(long, value_name = "NAME")]
+        user: Option<String>,
+    },
     /// Models of the instance
     Model {
         #[command(subcommand)]

@@ -7,28 +7,28 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 /// A home with nothing in it, and no environment but what is needed.
-struct Home {
+pub(crate) struct Home {
     base: tempfile::TempDir,
 }
 
-struct Ran {
-    code: i32,
-    out: String,
-    err: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Home {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let base = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(base.path().join("ana/projects/api")).unwrap();
         Self { base }
     }
 
-    fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.base.path().join("ana")
     }
 
-    fn command(&self, line: &str) -> Command {
+    pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::cargo_bin("lembas").unwrap();
         command
             .env_clear()
@@ -36,11 +36,11 @@ impl Home {
             .env("PATH", "/usr/bin:/bin")
             .current_dir(self.home())
             .timeout(std::time::Duration::from_secs(60))
-            .args(line.split_whitespace());
+            .args(words(line));
         command
     }
 
-    fn run(&self, line: &str) -> Ran {
+    pub(crate) fn run(&self, line: &str) -> Ran {
         let output = self.command(line).output().unwrap();
         let clean = |bytes: &[u8]| {
             // The home of this run is not the same twice.
@@ -54,7 +54,7 @@ impl Home {
     }
 
     /// What a person sees of a command: its exit code, stdout, and stderr marked with `!`.
-    fn see(&self, line: &str) -> String {
+    pub(crate) fn see(&self, line: &str) -> String {
         let ran = self.run(line);
         let mut text = format!("$ lembas {line}\n");
         text.extend(ran.out.lines().map(|l| format!("{l}\n")));
@@ -63,9 +63,15 @@ impl Home {
         text
     }
 
-    fn config(&self) -> PathBuf {
+    pub(crate) fn config(&self) -> PathBuf {
         self.home().join(".config/lembas/config.toml")
     }
+}
+
+/// The words of a line as a test writes it: `""` is an empty one.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let word = |word| if word == "\"\"" { "" } else { word };
+    line.split_whitespace().map(word)
 }
 
 #[test]
