@@ -92,6 +92,7 @@ fn dispatch(args: Args, out: Out) -> Ending {
         Command::Approvals { whose } => limits::approvals(out, &paths()?, whose),
         Command::Service { action } => limits::service(out, &paths()?, &action),
         Command::Config { action } => settings::run(out, &paths()?, &action),
+        Command::Remote { switch } => limits::remote(out, &paths()?, switch),
         Command::Pause => limits::pause(out, &paths()?),
         Command::ResumeWork => limits::resume(out, &paths()?),
         Command::Status => status::run(out, &paths()?),
@@ -105,7 +106,11 @@ fn dispatch(args: Args, out: Out) -> Ending {
         Command::Acp => daemon::acp(&paths()?),
         Command::Rules { action } => rules::run(out, &paths()?, action),
         Command::Allow { pending } => rules::allow(out, &paths()?, pending),
-        Command::Sessions { n } => chats::sessions(out, &paths()?, n),
+        Command::Sessions { action: None, n } => chats::sessions(out, &paths()?, n),
+        Command::Sessions {
+            action: Some(args::Chats::Delete { id, yes }),
+            ..
+        } => chats::delete(out, &paths()?, &id, yes),
         Command::Log { n } => chats::log(out, &paths()?, n),
         Command::Spec { action } => spec::run(out, action.as_ref()),
         Command::Monitor(args) => monitor::run(out, &paths()?, &args),

@@ -80,6 +80,14 @@ pub(super) enum Command {
         #[command(subcommand)]
         action: Settings,
     },
+    /// Whether a linked instance may work here at all: on or off
+    #[command(
+        after_help = "Examples:\n  lembas remote off\n  lembas remote on\n\nlembas pause stops it for a while; lembas unlink ends the link."
+    )]
+    Remote {
+        #[arg(value_enum)]
+        switch: Option<OnOff>,
+    },
     /// Stop all remote work at once, and keep it stopped
     Pause,
     /// Let remote work go on after pause
@@ -115,7 +123,13 @@ pub(super) enum Command {
     )]
     Monitor(Monitor),
     /// The chats on this computer
+    #[command(
+        args_conflicts_with_subcommands = true,
+        after_help = "Examples:\n  lembas sessions\n  lembas sessions delete 3f9c"
+    )]
     Sessions {
+        #[command(subcommand)]
+        action: Option<Chats>,
         /// How many of the newest
         #[arg(short, long = "lines", value_name = "N", default_value = "20", value_parser = number)]
         n: u64,
@@ -316,6 +330,18 @@ pub(super) enum Rules {
     Remove {
         /// The beginning of the rule's id
         id: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Chats {
+    /// Delete a chat with everything that was kept of it; what runs in it ends
+    Delete {
+        /// The beginning of its id, as in `lembas sessions`
+        id: String,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
     },
 }
 

@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::failure::Exit;
+use super::failure::{Exit, Failure};
 use super::out::{Out, put};
 use super::{Ending, ask};
 use crate::config::Paths;
@@ -70,6 +70,51 @@ pub(super) fn sessions(out: Out, paths: &Paths, n: u64) -> Ending {
 /// Where a chat came from: this computer, or the page of an instance.
 fn from(origin: &str) -> &'static str {
     if origin == "local" { "here" } else { "page" }
+}
+
+#[derive(Debug, Deserialize)]
+struct Meant {
+    id: String,
+    title: Option<String>,
+    cwd: std::path::PathBuf,
+    running: bool,
+}
+
+/// Deletes one chat, after a yes where a person sits at the terminal.
+pub(super) fn delete(out: Out, paths: &Paths, begins: &str, yes: bool) -> Ending {
+    let meant: Meant = ask::or_kept(paths, "sessions_find", &json!({ "id": begins }))?;
+    let title = escape::visible_line(meant.title.as_deref().unwrap_or("without a title"));
+    let shown = format!(
+        "{}  {title}, in {}",
+        cut::prefix(&meant.id, 6),
+        paths.show(&meant.cwd)
+    );
+    if !yes {
+        let ends = if meant.running {
+            " It runs, and ends."
+        } else {
+            ""
+        };
+        if !out.person {
+            return Err(Failure::new(
+                Exit::Usage,
+                "needs_yes",
+                format!("a chat that is deleted does not come back: {shown}"),
+                format!("lembas sessions delete {} --yes", cut::prefix(&meant.id, 6)),
+            ));
+        }
+        if !out.yes(&format!("Delete {shown}?{ends} It does not come back.")) {
+            out.step("Kept", shown);
+            return Ok(Exit::Not);
+        }
+    }
+    let _: Value = ask::or_kept(paths, "sessions_delete", &json!({ "id": meant.id }))?;
+    if out.json {
+        out.object(&json!({ "ok": true, "state": "deleted", "id": meant.id }));
+    } else {
+        out.verb("Deleted", shown);
+    }
+    Ok(Exit::Well)
 }
 
 #[derive(Debug, Deserialize)]

@@ -211,6 +211,35 @@ pub(super) fn approvals(out: Out, paths: &Paths, whose: Option<Whose>) -> Ending
     Ok(Exit::Well)
 }
 
+pub(super) fn remote(out: Out, paths: &Paths, switch: Option<OnOff>) -> Ending {
+    let Some(switch) = switch else {
+        let on = read(paths)?.remote.enabled;
+        if out.json {
+            out.object(&json!({ "ok": true, "remote": on }));
+        } else {
+            out.line(if on { "on" } else { "off" });
+        }
+        return Ok(Exit::Well);
+    };
+    let on = switch == OnOff::On;
+    let edited = change(paths, &[Change::Enabled(on)])?;
+    if out.json {
+        out.object(&json!({ "ok": true, "state": state(&edited), "remote": on }));
+    } else {
+        let verb = if edited.changed { "Set" } else { "Unchanged" };
+        if on {
+            let limits = about::limits(paths, &edited.config);
+            out.verb(verb, format!("remote work on: {limits}"));
+        } else {
+            out.verb(
+                verb,
+                "remote work off; what an instance had running was ended",
+            );
+        }
+    }
+    Ok(Exit::Well)
+}
+
 pub(super) fn service(out: Out, paths: &Paths, action: &Service) -> Ending {
     let Service::Scheduled { switch } = action;
     let on = *switch == OnOff::On;

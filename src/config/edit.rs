@@ -23,6 +23,7 @@ pub enum Change {
     Approvals(Approvals),
     Scheduled(bool),
     Paused(bool),
+    Enabled(bool),
 }
 
 /// Why the settings could not be changed.
@@ -127,6 +128,7 @@ fn apply(document: &mut DocumentMut, change: &Change, home: &Path) -> Result<(),
         Change::Approvals(whose) => set(remote, "approvals", whose.word().into()),
         Change::Scheduled(on) => set(remote, "scheduled", (*on).into()),
         Change::Paused(on) => set(remote, "paused", (*on).into()),
+        Change::Enabled(on) => set(remote, "enabled", (*on).into()),
         Change::AddRoot(root) => {
             let roots = remote
                 .entry("roots")

@@ -15,7 +15,7 @@ use crate::store::db::StoreError;
 use crate::store::device::Store;
 use crate::store::device::refused::RefusedRow;
 use crate::store::device::rules::RuleRow;
-use crate::store::device::sessions::Listing;
+use crate::store::device::sessions::{Listing, SessionRow};
 
 /// Sessions told in one answer.
 pub const SESSIONS: usize = 200;
@@ -27,6 +27,16 @@ pub async fn answer(store: &Store, method: &str, params: Value) -> Option<Said> 
     Some(match method {
         "sessions" => match read_value(params) {
             Ok(page) => sessions(store, page).await,
+            Err(error) => Err(error),
+        },
+        "sessions_find" => match read_value(params) {
+            Ok(which) => find_session(store, which)
+                .await
+                .map(|row| json!(kept(&row))),
+            Err(error) => Err(error),
+        },
+        "sessions_delete" => match read_value(params) {
+            Ok(which) => delete_session(store, which).await,
             Err(error) => Err(error),
         },
         "asks" => asks(store).await,
@@ -93,10 +103,44 @@ pub(super) async fn rules(store: &Store) -> Said {
     Ok(json!({ "now": clock::now_ms(), "rules": rules }))
 }
 
-/// The beginning of a rule's id.
+/// The beginning of an id.
 #[derive(Debug, Deserialize)]
 pub struct Begins {
     id: String,
+}
+
+/// The one chat whose id begins so.
+pub(super) async fn find_session(
+    store: &Store,
+    which: Begins,
+) -> Result<SessionRow, ErrorObjectOwned> {
+    let found = store.sessions_beginning(&which.id).await;
+    let mut found = found.map_err(|e| failed(&e))?;
+    match (found.pop(), found.is_empty()) {
+        (Some(row), true) if !which.id.is_empty() => Ok(row),
+        (None, _) => Err(gone(
+            format!("there is no chat whose id begins with {}", which.id),
+            "lembas sessions",
+        )),
+        _ => Err(refusal(
+            format!("several chats have an id that begins with {:?}", which.id),
+            Detail {
+                code: "usage".into(),
+                why: None,
+                fixes: vec!["lembas sessions".into()],
+                number: None,
+            },
+        )),
+    }
+}
+
+async fn delete_session(store: &Store, which: Begins) -> Said {
+    let row = find_session(store, which).await?;
+    store
+        .delete_session(&row.id)
+        .await
+        .map_err(|e| failed(&e))?;
+    Ok(json!({ "id": row.id }))
 }
 
 pub(super) async fn remove_rule(store: &Store, which: Begins) -> Said {

@@ -89,6 +89,19 @@ pub fn methods(parts: Parts) -> Result<Methods, RegisterMethodError> {
             Ok(json!({ "now": clock::now_ms(), "sessions": sessions, "more": next.is_some() }))
         },
     )?;
+    method(&mut table, "sessions_find", |parts, which| async move {
+        let row = kept::find_session(&parts.store, which).await?;
+        let session = parts.sessions.get(&row.id, &Origin::Local).await;
+        let session = session.map_err(|error| broken(&error))?;
+        Ok(json!(session.summary().await))
+    })?;
+    method(&mut table, "sessions_delete", |parts, which| async move {
+        let row = kept::find_session(&parts.store, which).await?;
+        let session = parts.sessions.get(&row.id, &Origin::Local).await;
+        let session = session.map_err(|error| broken(&error))?;
+        session.delete().await.map_err(|error| broken(&error))?;
+        Ok(json!({ "id": row.id }))
+    })?;
     method(&mut table, "asks", |parts, _: Value| async move {
         let asks = parts.sessions.asks(&Origin::Local).await;
         Ok(json!({ "now": clock::now_ms(), "asks": asks }))

@@ -475,3 +475,19 @@ fn settings_are_edited_in_ones_own_editor_and_count_once_understood() {
     let draft = home.home().join(".config/lembas/config.draft.toml");
     assert!(std::fs::read_to_string(draft).unwrap().contains("# typed"));
 }
+
+#[test]
+fn remote_work_is_switched_off_and_on() {
+    let home = Home::new();
+    let all = [
+        "remote",
+        "remote off",
+        "remote --json",
+        "remote off",
+        "remote on",
+        "sessions delete 3f9c",
+    ]
+    .map(|line| home.see(line))
+    .join("\n");
+    assert_snapshot!(all, @"");
+}

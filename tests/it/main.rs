@@ -22,5 +22,6 @@ mod oracle;
 mod refusals;
 mod schema;
 mod spec;
+mod texts;
 mod turn;
 mod up;

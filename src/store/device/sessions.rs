@@ -182,6 +182,23 @@ impl Store {
             .await
     }
 
+    /// At most two sessions whose id begins so: enough to tell whether it is clear which is meant.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn sessions_beginning(&self, id: &str) -> Result<Vec<SessionRow>, StoreError> {
+        let id = id.to_owned();
+        self.db()
+            .call(move |c| {
+                c.prepare(&format!(
+                    "select {COLUMNS} from sessions where substr(id, 1, length(?1)) = ?1 limit 2"
+                ))?
+                .query_map([id], row)?
+                .collect()
+            })
+            .await
+    }
+
     /// Sessions whose turn has not ended.
     ///
     /// # Errors
