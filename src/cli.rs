@@ -4,6 +4,7 @@ mod answers;
 mod args;
 mod ask;
 mod chats;
+mod completions;
 mod daemon;
 mod failure;
 mod help;
@@ -85,7 +86,8 @@ fn dispatch(args: Args, out: Out) -> Ending {
     match command {
         Command::Help { topic } => help::topic(out, &topic),
         Command::Man => help::man(out),
-        Command::Completions { shell } => help::completions(out, shell),
+        Command::Completions { shell } => completions::script(out, shell),
+        Command::Words { kind } => completions::words(out, &paths()?, kind),
         Command::Roots { action } => limits::roots(out, &paths()?, action),
         Command::Mode { mode } => limits::mode(out, &paths()?, mode.as_deref()),
         Command::Approvals { whose } => limits::approvals(out, &paths()?, whose),

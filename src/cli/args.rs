@@ -41,8 +41,12 @@ pub(super) enum Command {
     )]
     Link(Link),
     /// End the link and forget its token
+    #[command(
+        after_help = "Example:\n  lembas unlink        what the instance was allowed here ends with it"
+    )]
     Unlink,
     /// Run the daemon in the foreground (a service runs this)
+    #[command(after_help = "Example:\n  lembas daemon        Ctrl-C stops it")]
     Daemon,
     /// Run an instance of your own, and care for it
     #[command(
@@ -50,6 +54,9 @@ pub(super) enum Command {
     )]
     Hub(Hub),
     /// Whether this computer is linked, and what runs
+    #[command(
+        after_help = "Ends with 0 when linked or on the way, 1 when not as it should be, 69 when no daemon runs.\n\nExamples:\n  lembas status\n  lembas status --json"
+    )]
     Status,
     /// The folders in which an instance may work
     #[command(after_help = "Examples:\n  lembas roots add ~/projects\n  lembas roots list")]
@@ -66,17 +73,20 @@ pub(super) enum Command {
     },
     /// Whose answers count: once, full or local
     #[command(
-        after_help = "  once   from the instance, once or for the session\n  full   from the instance, rules that are kept too\n  local  only answers given on this computer"
+        after_help = "Example:\n  lembas approvals local\n\n  once   from the instance, once or for the session\n  full   from the instance, rules that are kept too\n  local  only answers given on this computer"
     )]
     Approvals {
         #[arg(value_enum)]
         whose: Option<Whose>,
     },
     /// Stop all remote work at once, and keep it stopped
+    #[command(after_help = "Example:\n  lembas pause         until:  lembas resume-work")]
     Pause,
     /// Let remote work go on after pause
+    #[command(after_help = "Example:\n  lembas resume-work")]
     ResumeWork,
     /// The questions that wait for an answer
+    #[command(after_help = "Examples:\n  lembas asks\n  lembas asks --json")]
     Asks,
     /// Answer a question
     #[command(
@@ -91,11 +101,15 @@ pub(super) enum Command {
         pending: u64,
     },
     /// What is allowed always, and taking it back
+    #[command(
+        after_help = "Examples:\n  lembas rules\n  lembas rules remove 3f2a\n  lembas rules pending"
+    )]
     Rules {
         #[command(subcommand)]
         action: Option<Rules>,
     },
     /// Who allowed what, when (no contents)
+    #[command(after_help = "Examples:\n  lembas log\n  lembas log -n 200 --json")]
     Log {
         /// How many of the newest
         #[arg(short, long = "lines", value_name = "N", default_value = "50", value_parser = number)]
@@ -107,14 +121,21 @@ pub(super) enum Command {
     )]
     Monitor(Monitor),
     /// The chats on this computer
+    #[command(after_help = "Examples:\n  lembas sessions\n  lembas sessions -n 100 --json")]
     Sessions {
         /// How many of the newest
         #[arg(short, long = "lines", value_name = "N", default_value = "20", value_parser = number)]
         n: u64,
     },
     /// Speak ACP on stdin and stdout, for editors
+    #[command(
+        after_help = "Example, the settings of an editor:\n  command: lembas, arguments: acp"
+    )]
     Acp,
     /// Settings of the service
+    #[command(
+        after_help = "Examples:\n  lembas service scheduled on\n  lembas service scheduled off"
+    )]
     Service {
         #[command(subcommand)]
         action: Service,
@@ -136,7 +157,14 @@ pub(super) enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+    /// The words that a completion offers
+    #[command(hide = true)]
+    Words {
+        #[arg(value_enum)]
+        kind: Words,
+    },
     /// Print the manual page
+    #[command(after_help = "Example:\n  lembas man | man -l -")]
     Man,
     /// Explain a command or a topic
     Help {
@@ -205,11 +233,15 @@ pub(super) enum HubAction {
         user: Option<String>,
     },
     /// Models of the instance
+    #[command(
+        after_help = "Examples:\n  lembas hub model list\n  lembas hub model add qwen --url http://127.0.0.1:11434/v1 --model qwen3:32b\n  lembas hub model add big --url https://models.example/v1 --key-file key.txt"
+    )]
     Model {
         #[command(subcommand)]
         action: HubModel,
     },
     /// Accounts of the instance
+    #[command(after_help = "Examples:\n  lembas hub user list\n  lembas hub user add ana")]
     User {
         #[command(subcommand)]
         action: HubUser,
@@ -324,6 +356,15 @@ pub(super) enum Service {
         #[arg(value_enum)]
         switch: OnOff,
     },
+}
+
+/// What a completion asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Words {
+    Asks,
+    Roots,
+    Rules,
+    Pending,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -10,6 +10,7 @@ use super::failure::{Exit, Failure};
 use super::out::Out;
 use super::{Ending, ask, usage};
 use crate::config::edit::{Change, EditError, Edited, edit};
+use crate::config::load::OPEN;
 use crate::config::{Approvals, Config, ConfigError, Mode, Paths, load};
 use crate::daemon::about;
 use crate::daemon::control::client::Client;
@@ -198,7 +199,15 @@ pub(super) fn approvals(out: Out, paths: &Paths, whose: Option<Whose>) -> Ending
         Approvals::Local => "Only answers given on this computer count: lembas asks",
     };
     match verb {
-        _ if out.json => out.object(&json!({ "ok": true, "approvals": whose })),
+        Some(verb) if out.json => {
+            let state = if verb == "Set" {
+                "changed"
+            } else {
+                "unchanged"
+            };
+            out.object(&json!({ "ok": true, "state": state, "approvals": whose }));
+        }
+        None if out.json => out.object(&json!({ "ok": true, "approvals": whose })),
         Some(verb) => {
             out.verb(verb, whose.word());
             out.hint(about);
@@ -271,8 +280,20 @@ fn state(edited: &Edited) -> &'static str {
 }
 
 fn absolute(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure> {
+    if folder.as_os_str().is_empty() {
+        return Err(Failure::new(
+            Exit::Usage,
+            "usage",
+            "the name of the folder is empty",
+            "lembas roots add ~/projects",
+        ));
+    }
     // A shell expands ~ itself; one that is quoted arrives here.
-    let typed = path::expand(&folder.to_string_lossy(), Some(&paths.home));
+    let home = folder.starts_with("~");
+    let typed = match home {
+        true => path::expand(&folder.to_string_lossy(), Some(&paths.home)),
+        false => folder.to_owned(),
+    };
     std::path::absolute(&typed)
         .map(|full| path::clean(&full))
         .map_err(|error| Failure::from(anyhow::Error::from(error)))
@@ -363,11 +384,16 @@ pub(super) fn wrong(paths: &Paths, error: &ConfigError) -> Failure {
         ConfigError::Wrong { path, problems } => {
             let count = words::plural(problems.len() as u64, "mistake", "mistakes");
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let open = problems.iter().any(|problem| problem.text == OPEN);
+            let fix = match open {
+                true => format!("chmod o-w {}", usage::quoted(&paths.show(path))),
+                false => "lembas help config".to_owned(),
+            };
             Failure::new(
                 Exit::Config,
                 "config",
                 format!("{} has {count}", paths.show(path)),
-                "lembas help config",
+                fix,
             )
             .why(all.join("\n       "))
         }

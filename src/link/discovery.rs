@@ -57,12 +57,17 @@ pub enum DiscoveryError {
 
 /// What to update when the other side speaks another protocol (spec/acp.md D6).
 pub fn protocol_words(theirs: u64) -> String {
-    let what = if theirs < PROTOCOL {
+    protocols(theirs, PROTOCOL)
+}
+
+/// The same sentence from either side.
+pub fn protocols(instance: u64, computer: u64) -> String {
+    let what = if instance < computer {
         "update the instance to LLeMbas 2.0 or later"
     } else {
         "update lembas on this computer"
     };
-    format!("This instance speaks link protocol {theirs} and this computer {PROTOCOL}: {what}.")
+    format!("This instance speaks link protocol {instance} and this computer {computer}: {what}.")
 }
 
 /// Asks `base` what it is.

@@ -56,12 +56,13 @@ pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
         inner = next;
     }
     // An io::Error that wraps another error does not give it as its source.
-    let mut words = inner.to_string();
-    if let Some(io) = inner.downcast_ref::<std::io::Error>()
-        && let Some(wrapped) = io.get_ref()
-    {
-        words = wrapped.to_string();
-    }
+    let words = match inner.downcast_ref::<std::io::Error>() {
+        Some(io) => match io.get_ref() {
+            Some(wrapped) => wrapped.to_string(),
+            None => crate::text::words::io(io),
+        },
+        None => inner.to_string(),
+    };
     let mut words = clean(&words, 200);
     if words.contains("UnknownIssuer") {
         words.push_str(

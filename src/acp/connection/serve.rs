@@ -28,7 +28,7 @@ impl Service for Served {
                 }
             },
             _ if self.0.client.get().is_none() => {
-                let text = "the first message is initialize";
+                let text = "nothing is answered before initialize: send that first";
                 std::future::ready(Err(RpcError::invalid_request(text))).boxed()
             }
             // Registered in the order of the wire: a cancel that follows means this turn.

@@ -118,7 +118,6 @@ const WITH_DAEMON: &str = "
     rules remove \"\"
     monitor --cwd projects -- sudo true
     monitor --cwd projects -- git push
-    monitor --cwd projects -- sleep 1 &
     monitor --cwd projects -- \"\"
     monitor --cwd projects --timeout 1 -- sleep 30
 ";
