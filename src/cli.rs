@@ -125,11 +125,21 @@ fn paths(data: Option<&std::path::Path>) -> Result<Paths, Failure> {
             Exit::Config,
             "folder",
             format!("the folder {} cannot be used", path.display()),
-            format!("ls -ld {}", usage::quoted(&path.display().to_string())),
+            format!(
+                "ls -ld {}",
+                usage::quoted(&there(&path).display().to_string())
+            ),
         )
         .why(words::io(&source)),
     };
     let paths = Paths::find(data).map_err(failed)?;
     paths.create().map_err(failed)?;
     Ok(paths)
+}
+
+/// The part of a path that is there: what is in the way of the rest.
+fn there(path: &std::path::Path) -> &std::path::Path {
+    path.ancestors()
+        .find(|part| part.symlink_metadata().is_ok())
+        .unwrap_or(path)
 }

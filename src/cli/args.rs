@@ -300,6 +300,7 @@ pub(super) enum Whose {
 #[derive(Debug, ClapArgs)]
 pub(super) struct Answer {
     /// The beginning of the question's id, as in `lembas asks`
+    #[arg(value_parser = beginning)]
     pub(super) ask: String,
     #[arg(value_enum)]
     pub(super) outcome: AllowOrRefuse,
@@ -329,6 +330,7 @@ pub(super) enum Rules {
     /// Take a rule back; it counts at once
     Remove {
         /// The beginning of the rule's id
+        #[arg(value_parser = beginning)]
         id: String,
     },
 }
@@ -353,7 +355,7 @@ pub(super) struct Monitor {
 pub(super) enum Service {
     /// Whether scheduled work is accepted
     Scheduled {
-        #[arg(value_enum)]
+        #[arg(value_enum, value_name = "on|off")]
         switch: OnOff,
     },
 }
@@ -377,6 +379,13 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     text.replace("localhost:", "127.0.0.1:")
         .parse()
         .map_err(|_| "it must be an address and a port, as 127.0.0.1:8787".to_owned())
+}
+
+fn beginning(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("it is the beginning of an id, as the list shows it".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 fn number(text: &str) -> Result<u64, String> {

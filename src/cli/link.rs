@@ -463,13 +463,17 @@ fn not_found(error: DiscoveryError, url: &str) -> Failure {
                 .why(cause)
             }
         }
-        DiscoveryError::NotAnInstance { base, who } => {
-            let probe = base.join(".well-known/lembas");
+        DiscoveryError::NotAnInstance { base, path, who } => {
+            let probe = base.join(path);
+            let must = match path == discovery::KNOWN {
+                true => "\"protocol\": 3",
+                false => "\"token_endpoint\"",
+            };
             Failure::new(
                 Exit::Not,
                 "not_an_instance",
                 format!("{name} does not answer as an LLeMbas instance"),
-                format!("curl -s {probe}      it must print JSON with \"protocol\": 3"),
+                format!("curl -s {probe}      it must print JSON with {must}"),
             )
             .why(format!("GET {probe}: {who}"))
         }
@@ -479,7 +483,8 @@ fn not_found(error: DiscoveryError, url: &str) -> Failure {
         }
         DiscoveryError::Protocol { theirs } => {
             let text = discovery::protocol_words(theirs);
-            Failure::new(Exit::Not, "protocol", text, again)
+            let fix = format!("after the update:  {again}");
+            Failure::new(Exit::Not, "protocol", text, fix)
         }
         DiscoveryError::OtherOrigin { .. } | DiscoveryError::Field { .. } => Failure::new(
             Exit::Not,

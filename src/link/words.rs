@@ -64,6 +64,11 @@ pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
         None => inner.to_string(),
     };
     let mut words = clean(&words, 200);
+    if words.starts_with("failed to lookup address") {
+        words = "its name is not known here: is it right, and is there a network?".to_owned();
+    } else if words.starts_with("connection closed before message completed") {
+        words = "it closed the connection without an answer".to_owned();
+    }
     if words.contains("UnknownIssuer") {
         words.push_str(
             ". If the instance has a certificate authority of its own, name its file in config.toml: [link] ca_file",

@@ -117,6 +117,7 @@ fn kind(name: &str) -> String {
     let name = name.trim();
     let plain = match name {
         "null" | "unit value" | "unit" => "nothing",
+        "path string" | "a path string" => "a path",
         "map" | "a map" => "an object",
         "sequence" | "a sequence" => "a list",
         "a string" | "string" | "borrowed string" | "a borrowed string" => "text",

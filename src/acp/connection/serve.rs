@@ -63,9 +63,9 @@ impl Service for Served {
 impl Connection {
     fn hello(&self, params: Value) -> Result<(), RpcError> {
         let client = capabilities::read(params, &self.origin)?;
-        self.client
-            .set(client)
-            .map_err(|_| RpcError::invalid_request("initialize comes once on a connection"))
+        self.client.set(client).map_err(|_| {
+            RpcError::invalid_request("initialize comes once on a connection, and was answered")
+        })
     }
 
     /// Goes when the two cannot work together at all (H4), once the other side has heard why.

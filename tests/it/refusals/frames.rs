@@ -150,7 +150,7 @@ fn every_wrong_line_of_an_editor() {
     let mut all: Vec<String> = BEFORE.iter().map(|line| row(line, &say(line))).collect();
     let long = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{}\"}}",
-        "x".repeat(70_000)
+        "x".repeat(5 * 1024 * 1024)
     );
     all.push(row(&long, &say(&long)));
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize",
