@@ -16,6 +16,7 @@ mod monitor;
 mod out;
 mod port;
 mod rules;
+mod settings;
 mod spec;
 mod status;
 mod terminal;
@@ -92,6 +93,7 @@ fn dispatch(args: Args, out: Out) -> Ending {
         Command::Mode { mode } => limits::mode(out, &paths()?, mode.as_deref()),
         Command::Approvals { whose } => limits::approvals(out, &paths()?, whose),
         Command::Service { action } => limits::service(out, &paths()?, &action),
+        Command::Config { action } => settings::run(out, &paths()?, &action),
         Command::Pause => limits::pause(out, &paths()?),
         Command::ResumeWork => limits::resume(out, &paths()?),
         Command::Status => status::run(out, &paths()?),

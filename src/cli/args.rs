@@ -79,6 +79,14 @@ pub(super) enum Command {
         #[arg(value_enum)]
         whose: Option<Whose>,
     },
+    /// Edit the settings of this computer, and check them
+    #[command(
+        after_help = "Examples:\n  lembas config edit\n  lembas config check\n\nlembas help config explains each setting."
+    )]
+    Config {
+        #[command(subcommand)]
+        action: Settings,
+    },
     /// Stop all remote work at once, and keep it stopped
     #[command(after_help = "Example:\n  lembas pause         until:  lembas resume-work")]
     Pause,
@@ -288,6 +296,16 @@ pub(super) enum Roots {
     Remove { folder: PathBuf },
     /// List the folders
     List,
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub(super) enum Settings {
+    /// Open the settings in your editor; they count once they are understood
+    Edit,
+    /// Say whether the settings are understood
+    Check,
+    /// Print where the settings are
+    Path,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

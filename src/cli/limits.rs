@@ -289,14 +289,20 @@ fn absolute(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure> {
         ));
     }
     // A shell expands ~ itself; one that is quoted arrives here.
-    let home = folder.starts_with("~");
-    let typed = match home {
-        true => path::expand(&folder.to_string_lossy(), Some(&paths.home)),
-        false => folder.to_owned(),
-    };
-    std::path::absolute(&typed)
-        .map(|full| path::clean(&full))
-        .map_err(|error| Failure::from(anyhow::Error::from(error)))
+    let typed = path::expand(&folder.to_string_lossy(), Some(&paths.home));
+    if typed.is_absolute() {
+        return Ok(typed);
+    }
+    let here = std::env::current_dir().map_err(|error| {
+        Failure::new(
+            Exit::Not,
+            "no_folder",
+            "the folder you stand in cannot be used",
+            "cd",
+        )
+        .why(words::io(&error))
+    })?;
+    Ok(path::clean(&here.join(typed)))
 }
 
 /// The real path of a folder that was typed behind `command`, which must be there.
@@ -350,7 +356,16 @@ pub(super) fn read(paths: &Paths) -> Result<Config, Failure> {
 
 /// Changes the settings in the file.
 pub(super) fn change(paths: &Paths, changes: &[Change]) -> Result<Edited, Failure> {
-    let edited = edit(paths, changes).map_err(|error| match error {
+    let edited = edit(paths, changes).map_err(|error| unwritable(paths, error))?;
+    if edited.changed {
+        told(paths);
+    }
+    Ok(edited)
+}
+
+/// Why the settings could not be changed.
+pub(super) fn unwritable(paths: &Paths, error: EditError) -> Failure {
+    match error {
         EditError::Config(error) => wrong(paths, &error),
         EditError::Write { path, source } => Failure::new(
             Exit::Config,
@@ -366,18 +381,24 @@ pub(super) fn change(paths: &Paths, changes: &[Change]) -> Result<Edited, Failur
                 "{} has {key} in a form that a command cannot change",
                 paths.show(&path)
             ),
-            "lembas help config",
+            "lembas config edit",
         ),
-    })?;
-    if edited.changed {
-        told(paths);
+        EditError::Moved { path, draft } => Failure::new(
+            Exit::Config,
+            "config",
+            format!(
+                "{} was changed by another while it was edited",
+                paths.show(&path)
+            ),
+            "lembas config edit",
+        )
+        .why(format!("what you wrote is in {}", paths.show(&draft))),
     }
-    Ok(edited)
 }
 
 /// Has a daemon that runs read the file, so that the change counts when the command returns. It
 /// sees it by itself too, a moment later.
-fn told(paths: &Paths) {
+pub(super) fn told(paths: &Paths) {
     let look = async {
         let mut client = Client::connect(&paths.socket()).await.ok()?;
         client.request::<Value>("look", &json!({})).await.ok()
@@ -406,7 +427,7 @@ pub(super) fn wrong(paths: &Paths, error: &ConfigError) -> Failure {
             let open = problems.iter().any(|problem| problem.text == OPEN);
             let fix = match open {
                 true => format!("chmod o-w {}", usage::quoted(&paths.show(path))),
-                false => "lembas help config".to_owned(),
+                false => "lembas config edit".to_owned(),
             };
             Failure::new(
                 Exit::Config,

@@ -105,14 +105,13 @@ async fn authorize(
     form: Filled,
 ) -> Response {
     let address = remote.words();
-    if shared.gate.check(What::Authorize, &address).is_err() {
+    if shared.gate.take(What::Authorize, &address).is_err() {
         return refuse(
             StatusCode::TOO_MANY_REQUESTS,
             "slow_down",
             "too many codes were asked for from this address: wait ten minutes, then run lembas link again",
         );
     }
-    shared.gate.count(What::Authorize, &address);
     let form = match fields(form) {
         Ok(form) => form,
         Err(refusal) => return refusal,

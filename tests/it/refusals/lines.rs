@@ -107,6 +107,8 @@ const WRONG: &str = "
     spec check nowhere
     spec check a-file
     spec check projects
+    config
+    config nonsense
     help fone
     help hub fone
 ";
