@@ -4,6 +4,7 @@ mod answers;
 mod args;
 mod ask;
 mod chats;
+mod completions;
 mod daemon;
 mod failure;
 mod help;
@@ -86,7 +87,8 @@ fn dispatch(args: Args, out: Out) -> Ending {
     match command {
         Command::Help { topic } => help::topic(out, &topic),
         Command::Man => help::man(out),
-        Command::Completions { shell } => help::completions(out, shell),
+        Command::Completions { shell } => completions::script(out, shell),
+        Command::Words { kind } => completions::words(out, &paths()?, kind),
         Command::Roots { action } => limits::roots(out, &paths()?, action),
         Command::Mode { mode } => limits::mode(out, &paths()?, mode.as_deref()),
         Command::Approvals { whose } => limits::approvals(out, &paths()?, whose),
@@ -130,11 +132,21 @@ fn paths(data: Option<&std::path::Path>) -> Result<Paths, Failure> {
             Exit::Config,
             "folder",
             format!("the folder {} cannot be used", path.display()),
-            format!("ls -ld {}", usage::quoted(&path.display().to_string())),
+            format!(
+                "ls -ld {}",
+                usage::quoted(&there(&path).display().to_string())
+            ),
         )
         .why(words::io(&source)),
     };
     let paths = Paths::find(data).map_err(failed)?;
     paths.create().map_err(failed)?;
     Ok(paths)
+}
+
+/// The part of a path that is there: what is in the way of the rest.
+fn there(path: &std::path::Path) -> &std::path::Path {
+    path.ancestors()
+        .find(|part| part.symlink_metadata().is_ok())
+        .unwrap_or(path)
 }

@@ -75,7 +75,7 @@ pub enum HubError {
     },
     #[error("cannot open the hub's store")]
     Store(#[from] StoreError),
-    #[error("cannot use the certificate {path}: {why}")]
+    #[error("the certificate or key in {path} cannot be used")]
     Tls { path: PathBuf, why: String },
     #[error("the listener has no address")]
     Listener(#[source] std::io::Error),

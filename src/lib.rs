@@ -9,7 +9,6 @@ pub mod cli;
 
 pub mod daemon;
 pub mod hub;
-pub mod service;
 
 pub mod remote;
 

@@ -52,6 +52,8 @@ pub enum FileError {
     NotOurs { path: PathBuf },
     #[error("{path} is not an ordinary file, so it is not used: remove it")]
     NotPlain { path: PathBuf },
+    #[error("{path} is larger than 1 MiB, so it is not used: remove it")]
+    TooLarge { path: PathBuf },
 }
 
 fn failed<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> FileError + 'a {
@@ -83,8 +85,13 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
         Err(error) => return Err(failed("open", path)(error)),
     };
     let meta = file.metadata().map_err(failed("look at", path))?;
-    if !meta.is_file() || meta.len() > MAX_FILE {
+    if !meta.is_file() {
         return Err(FileError::NotPlain {
+            path: path.to_owned(),
+        });
+    }
+    if meta.len() > MAX_FILE {
+        return Err(FileError::TooLarge {
             path: path.to_owned(),
         });
     }

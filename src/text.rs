@@ -12,3 +12,4 @@ pub mod path;
 pub mod secrets;
 pub mod table;
 pub mod words;
+pub mod wrap;

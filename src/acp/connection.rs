@@ -102,7 +102,7 @@ impl Connection {
         }
         match method {
             "authenticate" => Err(RpcError::invalid_params(
-                "there is nothing to sign in to here",
+                "there is nothing to sign in to here: go on with session/new",
             )),
             "session/new" => opening::new(self, call).await,
             "session/load" => replay::load(self, call).await,

@@ -67,8 +67,8 @@ pub(crate) fn bad(reason: &'static str, text: impl Into<String>) -> RpcError {
 /// A session that is not there, or not the asker's: the two are never told apart.
 pub(crate) fn missing(id: &SessionId) -> RpcError {
     let shown: String = id.as_str().chars().take(100).collect();
-    RpcError::not_found(format!("there is no session {shown}"))
-        .with_data(json!({ "sessionId": shown }))
+    let text = format!("there is no session {shown}: session/list names those there are");
+    RpcError::not_found(text.clone()).with_data(json!({ "sessionId": shown, "text": text }))
 }
 
 /// Not now: `turn` when the session itself is at work, `full` when the computer is.

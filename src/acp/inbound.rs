@@ -116,7 +116,10 @@ pub(crate) fn mode_name(mode: Mode) -> &'static str {
 /// a prompt of which half was dropped is worse than none.
 pub(crate) fn parts(blocks: Vec<v1::ContentBlock>) -> Result<Vec<Part>, RpcError> {
     if blocks.is_empty() {
-        return Err(bad("prompt", "the prompt is empty"));
+        return Err(bad(
+            "prompt",
+            "the prompt is empty: send text, an image or a link",
+        ));
     }
     if blocks.len() > MAX_PARTS {
         return Err(bad(

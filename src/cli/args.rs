@@ -41,8 +41,12 @@ pub(super) enum Command {
     )]
     Link(Link),
     /// End the link and forget its token
+    #[command(
+        after_help = "Example:\n  lembas unlink        what the instance was allowed here ends with it"
+    )]
     Unlink,
     /// Run the daemon in the foreground (a service runs this)
+    #[command(after_help = "Example:\n  lembas daemon        Ctrl-C stops it")]
     Daemon,
     /// Run an instance of your own, and care for it
     #[command(
@@ -50,6 +54,9 @@ pub(super) enum Command {
     )]
     Hub(Hub),
     /// Whether this computer is linked, and what runs
+    #[command(
+        after_help = "Ends with 0 when linked or on the way, 1 when not as it should be, 69 when no daemon runs.\n\nExamples:\n  lembas status\n  lembas status --json"
+    )]
     Status,
     /// The folders in which an instance may work
     #[command(after_help = "Examples:\n  lembas roots add ~/projects\n  lembas roots list")]
@@ -66,7 +73,7 @@ pub(super) enum Command {
     },
     /// Whose answers count: once, full or local
     #[command(
-        after_help = "  once   from the instance, once or for the session\n  full   from the instance, rules that are kept too\n  local  only answers given on this computer"
+        after_help = "Example:\n  lembas approvals local\n\n  once   from the instance, once or for the session\n  full   from the instance, rules that are kept too\n  local  only answers given on this computer"
     )]
     Approvals {
         #[arg(value_enum)]
@@ -89,10 +96,13 @@ pub(super) enum Command {
         switch: Option<OnOff>,
     },
     /// Stop all remote work at once, and keep it stopped
+    #[command(after_help = "Example:\n  lembas pause         until:  lembas resume-work")]
     Pause,
     /// Let remote work go on after pause
+    #[command(after_help = "Example:\n  lembas resume-work")]
     ResumeWork,
     /// The questions that wait for an answer
+    #[command(after_help = "Examples:\n  lembas asks\n  lembas asks --json")]
     Asks,
     /// Answer a question
     #[command(
@@ -107,11 +117,15 @@ pub(super) enum Command {
         pending: u64,
     },
     /// What is allowed always, and taking it back
+    #[command(
+        after_help = "Examples:\n  lembas rules\n  lembas rules remove 3f2a\n  lembas rules pending"
+    )]
     Rules {
         #[command(subcommand)]
         action: Option<Rules>,
     },
     /// Who allowed what, when (no contents)
+    #[command(after_help = "Examples:\n  lembas log\n  lembas log -n 200 --json")]
     Log {
         /// How many of the newest
         #[arg(short, long = "lines", value_name = "N", default_value = "50", value_parser = number)]
@@ -125,7 +139,7 @@ pub(super) enum Command {
     /// The chats on this computer
     #[command(
         args_conflicts_with_subcommands = true,
-        after_help = "Examples:\n  lembas sessions\n  lembas sessions delete 3f9c"
+        after_help = "Examples:\n  lembas sessions\n  lembas sessions -n 100 --json\n  lembas sessions delete 3f9c"
     )]
     Sessions {
         #[command(subcommand)]
@@ -135,8 +149,14 @@ pub(super) enum Command {
         n: u64,
     },
     /// Speak ACP on stdin and stdout, for editors
+    #[command(
+        after_help = "Example, the settings of an editor:\n  command: lembas, arguments: acp"
+    )]
     Acp,
     /// Settings of the service
+    #[command(
+        after_help = "Examples:\n  lembas service scheduled on\n  lembas service scheduled off"
+    )]
     Service {
         #[command(subcommand)]
         action: Service,
@@ -158,7 +178,14 @@ pub(super) enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+    /// The words that a completion offers
+    #[command(hide = true)]
+    Words {
+        #[arg(value_enum)]
+        kind: Words,
+    },
     /// Print the manual page
+    #[command(after_help = "Example:\n  lembas man | man -l -")]
     Man,
     /// Explain a command or a topic
     Help {
@@ -227,11 +254,15 @@ pub(super) enum HubAction {
         user: Option<String>,
     },
     /// Models of the instance
+    #[command(
+        after_help = "Examples:\n  lembas hub model list\n  lembas hub model add qwen --url http://127.0.0.1:11434/v1 --model qwen3:32b\n  lembas hub model add big --url https://models.example/v1 --key-file key.txt"
+    )]
     Model {
         #[command(subcommand)]
         action: HubModel,
     },
     /// Accounts of the instance
+    #[command(after_help = "Examples:\n  lembas hub user list\n  lembas hub user add ana")]
     User {
         #[command(subcommand)]
         action: HubUser,
@@ -300,6 +331,7 @@ pub(super) enum Whose {
 #[derive(Debug, ClapArgs)]
 pub(super) struct Answer {
     /// The beginning of the question's id, as in `lembas asks`
+    #[arg(value_parser = beginning)]
     pub(super) ask: String,
     #[arg(value_enum)]
     pub(super) outcome: AllowOrRefuse,
@@ -329,6 +361,7 @@ pub(super) enum Rules {
     /// Take a rule back; it counts at once
     Remove {
         /// The beginning of the rule's id
+        #[arg(value_parser = beginning)]
         id: String,
     },
 }
@@ -365,9 +398,18 @@ pub(super) struct Monitor {
 pub(super) enum Service {
     /// Whether scheduled work is accepted
     Scheduled {
-        #[arg(value_enum)]
+        #[arg(value_enum, value_name = "on|off")]
         switch: OnOff,
     },
+}
+
+/// What a completion asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Words {
+    Asks,
+    Roots,
+    Rules,
+    Pending,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -380,6 +422,13 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     text.replace("localhost:", "127.0.0.1:")
         .parse()
         .map_err(|_| "it must be an address and a port, as 127.0.0.1:8787".to_owned())
+}
+
+fn beginning(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("it is the beginning of an id, as the list shows it".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 fn number(text: &str) -> Result<u64, String> {

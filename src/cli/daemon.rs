@@ -29,7 +29,7 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 }
 
 pub(super) fn run(out: Out, paths: &Paths) -> Ending {
-    logs::begin("info");
+    logs::begin(paths, "info");
     let runtime = runtime()?;
     let ended = runtime.block_on(async {
         let config = limits::read(paths)?;
@@ -122,7 +122,7 @@ fn held(holder: &Holder) -> Failure {
 /// ACP on stdin and stdout. Where a daemon runs this is a pipe to it; otherwise this process owns
 /// the store while the editor is there.
 pub(super) fn acp(paths: &Paths) -> Ending {
-    logs::begin("warn");
+    logs::begin(paths, "warn");
     let runtime = ask::runtime()?;
     let ended = runtime.block_on(async {
         match Client::connect(&paths.socket()).await {

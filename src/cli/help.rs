@@ -66,19 +66,14 @@ pub(super) fn man(out: Out) -> Ending {
     Ok(Exit::Well)
 }
 
-pub(super) fn completions(out: Out, shell: clap_complete::Shell) -> Ending {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "lembas", &mut script);
-    out.bytes(&script);
-    Ok(Exit::Well)
-}
-
 fn environment() -> String {
     let mut text = "These variables are read:\n\n".to_owned();
     for var in env::TABLE.iter().filter(|var| !var.about.is_empty()) {
         text.push_str(&format!("  {:<13} {}\n", var.name, var.about));
     }
-    text.push_str("\nThe folders follow XDG_CONFIG_HOME, XDG_DATA_HOME, XDG_STATE_HOME and XDG_RUNTIME_DIR.\n");
+    text.push_str("\nThe folders follow XDG_CONFIG_HOME, XDG_DATA_HOME, XDG_STATE_HOME and XDG_RUNTIME_DIR.\n\
+The log of lembas up, daemon, hub and acp is in ~/.local/state/lembas/lembas.log, at most 4 MiB and the\n\
+file before it.\n");
     text
 }
 

@@ -79,7 +79,7 @@ pub(super) async fn listen(at: SocketAddr, command: &str) -> Result<TcpListener,
 }
 
 fn serve(out: Out, paths: &Paths, args: &Hub) -> Ending {
-    logs::begin("info");
+    logs::begin(paths, "info");
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(cert), Some(key)) => Some(TlsFiles {
             cert: cert.clone(),
@@ -195,7 +195,11 @@ pub(super) async fn lock(paths: &Paths) -> Result<Lock, Failure> {
 }
 
 pub(super) fn failed(error: &HubError) -> Failure {
-    let why = std::error::Error::source(error).map(ToString::to_string);
+    let why = match error {
+        HubError::Tls { why, .. } => Some(why.clone()),
+        HubError::Listener(source) => Some(words::io(source)),
+        _ => std::error::Error::source(error).map(ToString::to_string),
+    };
     let (exit, code, fix) = match error {
         HubError::Tls { path, .. } => (
             Exit::Config,
@@ -316,11 +320,13 @@ fn model(out: Out, paths: &Paths, action: HubModel) -> Ending {
                 "name": name, "url": url, "key": key,
                 "model": model.unwrap_or_else(|| name.clone()),
             });
+            out.waiting("Trying", format!("{url}, up to 10 s"));
             let tested: table::Tested = read(ask_hub(paths, table::ADD_MODEL, &params)?)?;
             say_model(out, "Added", "added", &tested);
         }
         HubModel::Test { name } => {
             let params = json!({ "name": name });
+            out.waiting("Trying", format!("{name}, up to 10 s"));
             let tested: table::Tested = read(ask_hub(paths, table::TEST_MODEL, &params)?)?;
             say_model(out, "Answers", "answers", &tested);
         }

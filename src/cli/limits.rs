@@ -10,6 +10,7 @@ use super::failure::{Exit, Failure};
 use super::out::Out;
 use super::{Ending, ask, usage};
 use crate::config::edit::{Change, EditError, Edited, edit};
+use crate::config::load::OPEN;
 use crate::config::{Approvals, Config, ConfigError, Mode, Paths, load};
 use crate::daemon::about;
 use crate::daemon::control::client::Client;
@@ -25,7 +26,7 @@ pub(super) fn roots(out: Out, paths: &Paths, action: Option<Roots>) -> Ending {
 }
 
 fn add_root(out: Out, paths: &Paths, folder: &Path) -> Ending {
-    let root = existing_folder(paths, folder)?;
+    let root = existing_folder(paths, "lembas roots add", folder)?;
     if root == Path::new("/") {
         return Err(Failure::new(
             Exit::Usage,
@@ -198,7 +199,15 @@ pub(super) fn approvals(out: Out, paths: &Paths, whose: Option<Whose>) -> Ending
         Approvals::Local => "Only answers given on this computer count: lembas asks",
     };
     match verb {
-        _ if out.json => out.object(&json!({ "ok": true, "approvals": whose })),
+        Some(verb) if out.json => {
+            let state = if verb == "Set" {
+                "changed"
+            } else {
+                "unchanged"
+            };
+            out.object(&json!({ "ok": true, "state": state, "approvals": whose }));
+        }
+        None if out.json => out.object(&json!({ "ok": true, "approvals": whose })),
         Some(verb) => {
             out.verb(verb, whose.word());
             out.hint(about);
@@ -300,6 +309,14 @@ fn state(edited: &Edited) -> &'static str {
 }
 
 fn absolute(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure> {
+    if folder.as_os_str().is_empty() {
+        return Err(Failure::new(
+            Exit::Usage,
+            "usage",
+            "the name of the folder is empty",
+            "lembas roots add ~/projects",
+        ));
+    }
     // A shell expands ~ itself; one that is quoted arrives here.
     let typed = path::expand(&folder.to_string_lossy(), Some(&paths.home));
     if typed.is_absolute() {
@@ -317,29 +334,48 @@ fn absolute(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure> {
     Ok(path::clean(&here.join(typed)))
 }
 
-pub(super) fn existing_folder(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure> {
+/// The real path of a folder that was typed behind `command`, which must be there.
+pub(super) fn existing_folder(
+    paths: &Paths,
+    command: &str,
+    folder: &Path,
+) -> Result<PathBuf, Failure> {
     let typed = absolute(paths, folder)?;
     let shown = paths.show(&typed);
-    let root = std::fs::canonicalize(&typed).map_err(|error| {
-        Failure::new(
-            Exit::Not,
-            "no_folder",
-            format!("the folder {shown} cannot be used"),
-            format!("ls -ld {}", usage::quoted(&typed.display().to_string())),
-        )
-        .why(words::io(&error))
+    let line = |path: &Path| format!("{command} {}", usage::quoted(&paths.show(path)));
+    let real = std::fs::canonicalize(&typed).map_err(|error| {
+        let fix = match beside(&typed) {
+            Some(near) => line(&near),
+            None => format!("ls -ld {}", usage::quoted(&typed.display().to_string())),
+        };
+        let text = format!("the folder {shown} cannot be used");
+        Failure::new(Exit::Not, "no_folder", text, fix).why(words::io(&error))
     })?;
-    if root.is_dir() {
-        Ok(root)
-    } else {
-        let parent = root.parent().unwrap_or(&root);
-        Err(Failure::new(
-            Exit::Not,
-            "no_folder",
-            format!("{shown} is a file, and only folders can be allowed"),
-            format!("lembas roots add {}", usage::quoted(&paths.show(parent))),
-        ))
+    if real.is_dir() {
+        return Ok(real);
     }
+    let parent = real.parent().unwrap_or(&real);
+    let fix = match parent == paths.home {
+        // Nobody means the whole home folder by a file in it.
+        true => format!("{command} ~/projects"),
+        false => line(parent),
+    };
+    let text = format!("{shown} is a file, and a folder is needed");
+    Err(Failure::new(Exit::Not, "no_folder", text, fix))
+}
+
+/// A folder beside one that is not there, with nearly its name.
+fn beside(typed: &Path) -> Option<PathBuf> {
+    let name = typed.file_name()?.to_str()?;
+    let parent = typed.parent()?;
+    let names: Vec<String> = std::fs::read_dir(parent)
+        .ok()?
+        .flatten()
+        .filter(|entry| entry.path().is_dir())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    let near = nearest(name, names.iter().map(String::as_str))?;
+    Some(parent.join(near))
 }
 
 /// The settings of the file.
@@ -417,11 +453,16 @@ pub(super) fn wrong(paths: &Paths, error: &ConfigError) -> Failure {
         ConfigError::Wrong { path, problems } => {
             let count = words::plural(problems.len() as u64, "mistake", "mistakes");
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let open = problems.iter().any(|problem| problem.text == OPEN);
+            let fix = match open {
+                true => format!("chmod o-w {}", usage::quoted(&paths.show(path))),
+                false => "lembas config edit".to_owned(),
+            };
             Failure::new(
                 Exit::Config,
                 "config",
                 format!("{} has {count}", paths.show(path)),
-                "lembas config edit",
+                fix,
             )
             .why(all.join("\n       "))
         }

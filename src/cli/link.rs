@@ -1,5 +1,6 @@
 //! `lembas link` and `lembas unlink`: pairing as a person sees it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -20,6 +21,7 @@ use crate::link::http::{Http, HttpError};
 use crate::link::instance::{Instance, InstanceError, InstanceFile, device_id};
 use crate::link::origin::{Base, BaseError};
 use crate::link::pair::{self, About, Code, PairError, Progress};
+use crate::secret::FileError;
 use crate::text::words;
 
 pub(super) fn run(out: Out, paths: &Paths, args: &Link) -> Ending {
@@ -74,6 +76,7 @@ async fn link(out: Out, paths: &Paths, url: &str) -> Ending {
         Err(InstanceError::Unreadable { .. }) => None,
         other => other.map_err(|error| kept(paths, &error))?,
     };
+    out.waiting("Asking", host(&base.to_string()));
     let found = discovery::discover(&base, &http)
         .await
         .map_err(|error| not_found(error, url))?;
@@ -315,6 +318,9 @@ pub(super) fn unlink(out: Out, paths: &Paths) -> Ending {
         changes.extend(config.remote.roots.iter().cloned().map(Change::RemoveRoot));
         limits::change(paths, &changes)?;
         look(paths).await;
+        if let Some(instance) = &instance {
+            out.waiting("Telling", format!("{}, up to 10 s", host(&instance.url)));
+        }
         let taken_back = match &instance {
             Some(instance) => match Http::new(&config.link, about::proxies()) {
                 Ok(http) => {
@@ -396,14 +402,37 @@ fn settings(error: &HttpError) -> Failure {
 }
 
 /// The file with the token cannot be read or written.
-fn kept(paths: &Paths, error: &InstanceError) -> Failure {
-    Failure::new(
-        Exit::Config,
-        "token_file",
-        "the file with this computer's token cannot be used",
-        format!("ls -la {}", usage::quoted(&paths.show(&paths.config))),
-    )
-    .why(error.to_string())
+pub(super) fn kept(paths: &Paths, error: &InstanceError) -> Failure {
+    let failure = |path: &Path, fix: String| {
+        let text = format!(
+            "the file with this computer's token, {}, cannot be used",
+            paths.show(path)
+        );
+        Failure::new(Exit::Config, "token_file", text, fix)
+    };
+    let away = |path: &Path| {
+        let path = usage::quoted(&paths.show(path));
+        format!("mv {path} {path}.old          then link this computer again")
+    };
+    let look = |path: &Path| format!("ls -la {}", usage::quoted(&paths.show(path)));
+    match error {
+        InstanceError::Unreadable { path } => failure(path, "lembas unlink".to_owned())
+            .or("lembas link https://…")
+            .why("what is in it is not a pairing of this program"),
+        InstanceError::File(FileError::NotPlain { path }) => {
+            failure(path, away(path)).why("it is not an ordinary file")
+        }
+        InstanceError::File(FileError::TooLarge { path }) => {
+            failure(path, away(path)).why("it is larger than 1 MiB")
+        }
+        InstanceError::File(FileError::NotOurs { path }) => {
+            failure(path, look(path)).why("it belongs to another user")
+        }
+        InstanceError::File(FileError::Io { path, source, .. }) => {
+            failure(path, look(path)).why(words::io(source))
+        }
+        _ => failure(&paths.config, look(&paths.config)).why(error.to_string()),
+    }
 }
 
 fn not_found(error: DiscoveryError, url: &str) -> Failure {
@@ -434,13 +463,17 @@ fn not_found(error: DiscoveryError, url: &str) -> Failure {
                 .why(cause)
             }
         }
-        DiscoveryError::NotAnInstance { base, who } => {
-            let probe = base.join(".well-known/lembas");
+        DiscoveryError::NotAnInstance { base, path, who } => {
+            let probe = base.join(path);
+            let must = match path == discovery::KNOWN {
+                true => "\"protocol\": 3",
+                false => "\"token_endpoint\"",
+            };
             Failure::new(
                 Exit::Not,
                 "not_an_instance",
                 format!("{name} does not answer as an LLeMbas instance"),
-                format!("curl -s {probe}      it must print JSON with \"protocol\": 3"),
+                format!("curl -s {probe}      it must print JSON with {must}"),
             )
             .why(format!("GET {probe}: {who}"))
         }
@@ -450,7 +483,8 @@ fn not_found(error: DiscoveryError, url: &str) -> Failure {
         }
         DiscoveryError::Protocol { theirs } => {
             let text = discovery::protocol_words(theirs);
-            Failure::new(Exit::Not, "protocol", text, again)
+            let fix = format!("after the update:  {again}");
+            Failure::new(Exit::Not, "protocol", text, fix)
         }
         DiscoveryError::OtherOrigin { .. } | DiscoveryError::Field { .. } => Failure::new(
             Exit::Not,

@@ -28,8 +28,17 @@ struct Seen {
 }
 
 pub(super) fn run(out: Out, paths: &Paths, args: &Monitor) -> Ending {
+    if line(&args.command).trim().is_empty() {
+        return Err(Failure::new(
+            Exit::Usage,
+            "usage",
+            "the watch command is empty",
+            "lembas monitor -- git ls-remote origin main",
+        ));
+    }
     let cwd = super::limits::existing_folder(
         paths,
+        "lembas monitor --cwd",
         args.cwd.as_deref().unwrap_or(std::path::Path::new(".")),
     )?;
     let mode = match args.mode.as_deref() {

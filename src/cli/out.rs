@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::AsFd;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,6 +10,7 @@ use serde_json::Value;
 use super::failure::Failure;
 use crate::config::env;
 use crate::text::table::Table;
+use crate::text::wrap::wrap;
 
 /// The two streams, and how they may be written to.
 #[derive(Clone, Copy, Debug)]
@@ -20,10 +22,13 @@ pub(super) struct Out {
     /// Whether a person sits at the terminal and can answer.
     pub(super) person: bool,
     width: Option<usize>,
+    width_err: Option<usize>,
 }
 
 /// Verbs are right-aligned to this column.
 const VERB: usize = 12;
+/// Where further lines of an error begin: under its first word.
+const HANGING: usize = 7;
 
 impl Out {
     pub(super) fn new(json: bool) -> Self {
@@ -31,21 +36,25 @@ impl Out {
             || env::text(&env::TERM).is_some_and(|term| term == "dumb");
         let stdout = io::stdout();
         let terminal = stdout.is_terminal();
-        let width = terminal
-            .then(|| rustix::termios::tcgetwinsize(&stdout).ok())
-            .flatten()
-            .map(|size| usize::from(size.ws_col))
-            .filter(|width| *width > 0);
         Self {
             json,
             colour: !json && !plain && terminal,
             colour_err: !plain && io::stderr().is_terminal(),
             person: !json && io::stdin().is_terminal() && io::stderr().is_terminal(),
-            width,
+            width: columns(&stdout),
+            width_err: columns(&io::stderr()),
         }
     }
 
-    /// A line of the result.
+    /// A line of the result for reading: on a narrow terminal it is broken between its words.
+    pub(super) fn text(&self, text: impl Display) {
+        say(
+            &mut io::stdout().lock(),
+            &broken(&text.to_string(), self.width, 0),
+        );
+    }
+
+    /// A line of the result, whole: it may be pasted.
     pub(super) fn line(&self, text: impl Display) {
         say(&mut io::stdout().lock(), &format!("{text}\n"));
     }
@@ -54,7 +63,7 @@ impl Out {
     pub(super) fn verb(&self, verb: &str, fact: impl Display) {
         say(
             &mut io::stdout().lock(),
-            &verb_line(self.colour, verb, &fact),
+            &verb_line(self.colour, self.width, verb, &fact),
         );
     }
 
@@ -63,8 +72,15 @@ impl Out {
         if !self.json {
             say(
                 &mut io::stderr().lock(),
-                &verb_line(self.colour_err, verb, &fact),
+                &verb_line(self.colour_err, self.width_err, verb, &fact),
             );
+        }
+    }
+
+    /// As [`Out::step`], only for a person who waits: what takes longer than a moment.
+    pub(super) fn waiting(&self, verb: &str, fact: impl Display) {
+        if self.person {
+            self.step(verb, fact);
         }
     }
 
@@ -115,6 +131,12 @@ impl Out {
         }
         let mut text = String::new();
         for line in failure.lines() {
+            // What is pasted stays whole.
+            let pasted = line.starts_with("  try:") || line.starts_with("  or:");
+            let line = match pasted {
+                true => format!("{line}\n"),
+                false => broken(&line, self.width_err, HANGING),
+            };
             match line.strip_prefix("error:") {
                 Some(rest) => {
                     text.push_str(&paint(self.colour_err, "31;1", "error:"));
@@ -122,7 +144,6 @@ impl Out {
                 }
                 None => text.push_str(&line),
             }
-            text.push('\n');
         }
         say(&mut io::stderr().lock(), &text);
     }
@@ -153,9 +174,35 @@ pub(super) fn put(object: &mut Value, key: &str, value: impl Serialize) {
     }
 }
 
-fn verb_line(colour: bool, verb: &str, fact: &dyn Display) -> String {
+fn verb_line(colour: bool, width: Option<usize>, verb: &str, fact: &dyn Display) -> String {
     let pad = VERB.saturating_sub(verb.chars().count());
-    format!("{:pad$}{}  {fact}\n", "", paint(colour, "32;1", verb))
+    let line = broken(&format!("{:pad$}{verb}  {fact}", ""), width, VERB + 2);
+    line.replacen(verb, &paint(colour, "32;1", verb), 1)
+}
+
+/// The columns of a terminal; none of a pipe.
+fn columns(stream: &(impl io::IsTerminal + AsFd)) -> Option<usize> {
+    if !stream.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+}
+
+/// A text with its line ends, broken between words where it is wider than the terminal.
+fn broken(text: &str, width: Option<usize>, indent: usize) -> String {
+    let mut all = String::new();
+    for line in text.split('\n') {
+        let lines = match width {
+            Some(width) => wrap(line, width, indent),
+            None => vec![line.to_owned()],
+        };
+        for line in lines {
+            all.push_str(&line);
+            all.push('\n');
+        }
+    }
+    all
 }
 
 fn paint(colour: bool, code: &str, text: &str) -> String {

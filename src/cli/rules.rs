@@ -130,10 +130,16 @@ fn pending(out: Out, paths: &Paths) -> Ending {
             .pending
             .iter()
             .map(|one| {
-                json!({
+                let mut row = json!({
                     "number": one.number, "command": one.command, "cwd": one.cwd,
                     "reason": one.reason, "made": words::rfc3339(one.made, &zone),
-                })
+                });
+                for (key, value) in [("covers", &one.covers), ("widest", &one.widest)] {
+                    if let Some(value) = value {
+                        put(&mut row, key, value);
+                    }
+                }
+                row
             })
             .collect();
         out.object(&json!({ "ok": true, "pending": rows }));

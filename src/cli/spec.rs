@@ -48,7 +48,10 @@ fn check(out: Out, folder: &Path) -> Ending {
             format!("{shown} cannot be read as a spec"),
             format!("ls -la {}", quoted(&shown)),
         )
-        .why(words::io(&error))
+        .why(match folder.is_file() {
+            true => "it is a file, and a folder is needed".to_owned(),
+            false => words::io(&error),
+        })
     })?;
     let ours = Contents::embedded();
     let differences = ours.differences(&copy);

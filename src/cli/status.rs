@@ -26,7 +26,7 @@ pub(super) fn run(out: Out, paths: &Paths) -> Ending {
         out.object(&object(&status, well, &zone));
     } else {
         for line in lines(&status, &paths.home, &zone) {
-            out.line(line);
+            out.text(line);
         }
         tables(out, &status, &paths.home);
         for hint in hints(&status) {

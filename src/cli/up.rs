@@ -13,7 +13,7 @@ use super::args::Up;
 use super::failure::{Exit, Failure};
 use super::hub::{self as hub_cli};
 use super::out::Out;
-use super::{Ending, ask, daemon as daemon_cli, limits, logs, terminal};
+use super::{Ending, ask, daemon as daemon_cli, limits, link, logs, terminal};
 use crate::acp::Limits as _;
 use crate::clock;
 use crate::config::edit::Change;
@@ -24,7 +24,7 @@ use crate::daemon::{self, Daemon, Start, about};
 use crate::hub::{self, Hub, OneTimeLink};
 use crate::link::discovery;
 use crate::link::http::Http;
-use crate::link::instance::{Instance, InstanceFile, device_id};
+use crate::link::instance::{Instance, InstanceError, InstanceFile, device_id};
 use crate::link::origin::Base;
 use crate::link::pair::{self, About, PairError, Progress};
 use crate::link::{LinkState, Phase};
@@ -35,7 +35,7 @@ use crate::text::words;
 const LINKED: Duration = Duration::from_secs(10);
 
 pub(super) fn run(out: Out, paths: &Paths, args: &Up) -> Ending {
-    logs::begin("warn");
+    logs::begin(paths, "warn");
     let runtime = daemon_cli::runtime()?;
     let ended = runtime.block_on(async {
         match Client::connect(&paths.socket()).await {
@@ -179,18 +179,7 @@ fn prepare(out: Out, paths: &Paths) -> Result<Config, Failure> {
 /// Links this computer to the hub of this process, unless it is. One that is linked to another
 /// instance stays so.
 async fn pair_own(paths: &Paths, config: &Config, hub: &Hub) -> Result<(), Failure> {
-    let broken = |error: &dyn std::error::Error| {
-        Failure::new(
-            Exit::Config,
-            "token_file",
-            "the file with this computer's token cannot be used",
-            format!(
-                "ls -la {}",
-                super::usage::quoted(&paths.show(&paths.config))
-            ),
-        )
-        .why(error.to_string())
-    };
+    let broken = |error: &InstanceError| link::kept(paths, error);
     let file = InstanceFile::in_folder(&paths.config);
     let before = file.load().await.map_err(|error| broken(&error))?;
     if let Some(before) = &before

@@ -26,7 +26,9 @@ pub(super) fn failure(error: &clap::Error, words: &[String], command: &clap::Com
         }
         ErrorKind::UnknownArgument => {
             let typed = what(ContextKind::InvalidArg).unwrap_or_default();
-            let suggested = what(ContextKind::SuggestedArg);
+            // Only one that was meant: a guess from afar is no next step.
+            let suggested = what(ContextKind::SuggestedArg)
+                .filter(|near| nearest(&typed, [near.as_str()]).is_some());
             let fix = suggested.map_or(help, |near| format!("{} {near}", place.name));
             if place.name == "lembas monitor" && !typed.starts_with('-') {
                 let at = words.iter().position(|word| *word == typed).unwrap_or(1);
@@ -71,11 +73,19 @@ pub(super) fn failure(error: &clap::Error, words: &[String], command: &clap::Com
             let arg = what(ContextKind::InvalidArg).unwrap_or_default();
             let value = what(ContextKind::InvalidValue).unwrap_or_default();
             let why = std::error::Error::source(error).map(ToString::to_string);
-            let failure = wrong(not_possible(&place, bare(&arg), &value), help);
+            let text = match value.is_empty() {
+                true => format!("{} is empty", bare(&arg)),
+                false => not_possible(&place, bare(&arg), &value),
+            };
+            let failure = wrong(text, help);
             match why {
                 Some(why) => failure.why(why),
                 None => failure,
             }
+        }
+        ErrorKind::TooManyValues => {
+            let arg = what(ContextKind::InvalidArg).unwrap_or_default();
+            wrong(format!("{} takes no value", bare(&arg)), help)
         }
         ErrorKind::MissingRequiredArgument => {
             let missing = error

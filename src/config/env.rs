@@ -20,7 +20,7 @@ macro_rules! table {
 
 table! {
     LEMBAS_DATA = "LEMBAS_DATA", "A folder that holds everything lembas keeps, as --data.";
-    LEMBAS_LOG = "LEMBAS_LOG", "What is logged to stderr: error, warn, info, debug, trace, or module=level,…";
+    LEMBAS_LOG = "LEMBAS_LOG", "What is logged: error, warn, info, debug, trace, or module=level,…";
     NO_COLOR = "NO_COLOR", "When set, no colour is written.";
     HTTPS_PROXY = "HTTPS_PROXY", "A proxy for the link and for model requests.";
     HTTPS_PROXY_LOWER = "https_proxy", "";

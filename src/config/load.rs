@@ -11,6 +11,9 @@ use super::{Approvals, Config, Mode, Sudo};
 /// A larger file is refused unread: nobody writes this much by hand.
 const MAX_BYTES: u64 = 1024 * 1024;
 
+/// What is said of a file that others can change; `chmod o-w` mends it.
+pub const OPEN: &str = "Everybody on this computer can change it, and with it what may run here.";
+
 /// One thing that is wrong with the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -88,9 +91,7 @@ pub(super) fn text(path: &Path) -> Result<Option<String>, ConfigError> {
         return Err(wrong("It belongs to another user, who could change it."));
     }
     if meta.mode() & 0o002 != 0 {
-        return Err(wrong(
-            "Everybody on this computer can change it. Take that away: chmod o-w",
-        ));
+        return Err(wrong(OPEN));
     }
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1)

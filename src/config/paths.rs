@@ -116,6 +116,11 @@ impl Paths {
         self.data.join("device.db")
     }
 
+    /// The program's own log.
+    pub fn log(&self) -> PathBuf {
+        self.state.join("lembas.log")
+    }
+
     /// Whole outputs that are longer than what a model is shown.
     pub fn spill(&self) -> PathBuf {
         self.state.join("spill")

@@ -130,7 +130,8 @@ impl Seen {
         let result = load(file, home).map_err(|error| match error {
             ConfigError::Wrong { problems, .. } => problems,
             ConfigError::Read { source, .. } => {
-                vec![Problem::at(0, format!("It cannot be read: {source}."))]
+                let why = crate::text::words::io(&source);
+                vec![Problem::at(0, format!("It cannot be read: {why}."))]
             }
         });
         Self {

@@ -59,7 +59,7 @@ pub(super) fn refused(device: &Device, error: CallError) -> ApiError {
                 .with("reason", reason.clone())
                 .with("number", error.code);
             match (reason.as_str(), path) {
-                ("outside" | "roots", Some(path)) => answer
+                ("outside" | "roots" | "root", Some(path)) => answer
                     .next(format!("lembas roots add {path}"))
                     .with("path", path),
                 (_, Some(path)) => answer.with("path", path),

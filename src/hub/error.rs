@@ -195,6 +195,16 @@ fn step(code: &str, status: StatusCode) -> &'static str {
         "settled" | "changed" | "sent" => "Load the page anew to see how it stands.",
         "closed" => "Begin a new chat.",
         "queue_full" => "Wait until some have gone, or remove one.",
+        "refused" => {
+            "Ask for something that this computer allows; what it allows is set on it:  lembas status"
+        }
+        "silent" | "device" => "Try again. If it stays, on that computer:  lembas status",
+        "model_key" => "Set its key anew under Settings, Models.",
+        "model_refused" => "Choose another model, or begin a shorter chat.",
+        "model_unreachable" | "model_failed" | "model_silent" => {
+            "Look whether its server runs, or choose another model."
+        }
+        "model_loading" => "Wait until it is loaded, then try again.",
         _ if status == StatusCode::TOO_MANY_REQUESTS => "Wait a moment, then try again.",
         _ if status.is_server_error() => {
             "Try again. If it stays, the log of the instance has the reason."

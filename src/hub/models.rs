@@ -72,7 +72,7 @@ pub struct Tested {
 /// How a test can fail: six ways, six texts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TestError {
-    #[error("{0} is not an address of a model server")]
+    #[error("the address {0} is not one of a model server")]
     Address(String),
     #[error("{host} cannot be reached: {why}")]
     Unreachable { host: String, why: String },

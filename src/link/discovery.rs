@@ -25,6 +25,9 @@ pub struct Found {
     pub models: Option<Url>,
 }
 
+/// Where an instance says what it is.
+pub const KNOWN: &str = ".well-known/lembas";
+
 /// Why an address is not gone on with. Each message is whole and for a person.
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoveryError {
@@ -34,7 +37,12 @@ pub enum DiscoveryError {
     Unreachable { base: Base, cause: String },
     /// Something answered, and it is no instance.
     #[error("{base} is not an instance: {who}. Check the address.")]
-    NotAnInstance { base: Base, who: String },
+    NotAnInstance {
+        base: Base,
+        /// What was asked for.
+        path: &'static str,
+        who: String,
+    },
     #[error(
         "{base} sends this computer on to {to}, another address. If that is your instance, link it by its own address."
     )]
@@ -57,17 +65,22 @@ pub enum DiscoveryError {
 
 /// What to update when the other side speaks another protocol (spec/acp.md D6).
 pub fn protocol_words(theirs: u64) -> String {
-    let what = if theirs < PROTOCOL {
+    protocols(theirs, PROTOCOL)
+}
+
+/// The same sentence from either side.
+pub fn protocols(instance: u64, computer: u64) -> String {
+    let what = if instance < computer {
         "update the instance to LLeMbas 2.0 or later"
     } else {
         "update lembas on this computer"
     };
-    format!("This instance speaks link protocol {theirs} and this computer {PROTOCOL}: {what}.")
+    format!("This instance speaks link protocol {instance} and this computer {computer}: {what}.")
 }
 
 /// Asks `base` what it is.
 pub async fn discover(base: &Base, http: &Http) -> Result<Found, DiscoveryError> {
-    let object = well_known(base, http, ".well-known/lembas").await?;
+    let object = well_known(base, http, KNOWN).await?;
     let missing = |field| DiscoveryError::Field {
         base: base.clone(),
         field,
@@ -75,6 +88,7 @@ pub async fn discover(base: &Base, http: &Http) -> Result<Found, DiscoveryError>
     if object.get("product").and_then(Value::as_str) != Some("llembas") {
         return Err(DiscoveryError::NotAnInstance {
             base: base.clone(),
+            path: KNOWN,
             who: "what answers there calls itself something else".into(),
         });
     }
@@ -146,7 +160,7 @@ pub(super) async fn endpoints(base: &Base, http: &Http) -> Result<Endpoints, Dis
 async fn well_known(
     base: &Base,
     http: &Http,
-    path: &str,
+    path: &'static str,
 ) -> Result<Map<String, Value>, DiscoveryError> {
     let request = http.client()?.get(base.join(path));
     let request = request.header("accept", "application/json");
@@ -157,9 +171,16 @@ async fn well_known(
     let answer = http::short(request).await.map_err(unreachable)?;
     elsewhere(base, &answer)?;
     let object = answer.object().filter(|_| answer.status == 200);
-    object.ok_or_else(|| DiscoveryError::NotAnInstance {
-        base: base.clone(),
-        who: answer.who(),
+    object.ok_or_else(|| {
+        let mut who = answer.who();
+        if answer.status == 200 && !who.contains("text/html") {
+            who.push_str(", and that is not one JSON object of at most 64 KiB");
+        }
+        DiscoveryError::NotAnInstance {
+            base: base.clone(),
+            path,
+            who,
+        }
     })
 }
 

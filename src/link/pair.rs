@@ -277,7 +277,7 @@ fn refused(answer: &Answer, object: Option<&Map<String, Value>>) -> PairError {
     };
     let said = word("error_description")
         .or_else(|| word("text"))
-        .or_else(|| word("error"));
+        .or_else(|| word("error").map(|error| format!("it says no more than {error}")));
     PairError::Refused(said.unwrap_or_else(|| answer.who()))
 }
 

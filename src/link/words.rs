@@ -56,13 +56,19 @@ pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
         inner = next;
     }
     // An io::Error that wraps another error does not give it as its source.
-    let mut words = inner.to_string();
-    if let Some(io) = inner.downcast_ref::<std::io::Error>()
-        && let Some(wrapped) = io.get_ref()
-    {
-        words = wrapped.to_string();
-    }
+    let words = match inner.downcast_ref::<std::io::Error>() {
+        Some(io) => match io.get_ref() {
+            Some(wrapped) => wrapped.to_string(),
+            None => crate::text::words::io(io),
+        },
+        None => inner.to_string(),
+    };
     let mut words = clean(&words, 200);
+    if words.starts_with("failed to lookup address") {
+        words = "its name is not known here: is it right, and is there a network?".to_owned();
+    } else if words.starts_with("connection closed before message completed") {
+        words = "it closed the connection without an answer".to_owned();
+    }
     if words.contains("UnknownIssuer") {
         words.push_str(
             ". If the instance has a certificate authority of its own, name its file in config.toml: [link] ca_file",

@@ -114,7 +114,9 @@ impl Core {
                 let id = message::id_in(&head);
                 // Without an id there is nobody to tell, unless the stream goes on.
                 if id.is_some() || !over {
-                    let error = RpcError::invalid_request("this message is too long");
+                    let error = RpcError::invalid_request(format!(
+                        "this message of {bytes} bytes is too long: send less, or in several messages"
+                    ));
                     actions.push(refuse(id.as_ref(), &error));
                 }
                 if over {
@@ -156,7 +158,9 @@ impl Core {
 
     fn request(&mut self, id: Id, method: String, params: Value) -> Vec<Action> {
         if self.running.contains(&id) {
-            let error = RpcError::invalid_request("a call with this id is running");
+            let error = RpcError::invalid_request(
+                "a call with this id is running: give each call an id of its own",
+            );
             return vec![refuse(Some(&id), &error)];
         }
         if self.running.len() >= self.calls_in {

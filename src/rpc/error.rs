@@ -42,7 +42,10 @@ impl RpcError {
     }
 
     pub fn parse() -> Self {
-        Self::new(Self::PARSE, "this is not JSON")
+        Self::new(
+            Self::PARSE,
+            "this is not JSON: a frame is one JSON-RPC message",
+        )
     }
 
     pub fn invalid_request(text: impl Into<String>) -> Self {
@@ -51,7 +54,10 @@ impl RpcError {
 
     pub fn method_not_found(method: &str) -> Self {
         let name: String = method.chars().take(100).collect();
-        Self::new(Self::METHOD_NOT_FOUND, format!("there is no method {name}"))
+        Self::new(
+            Self::METHOD_NOT_FOUND,
+            format!("there is no method {name}: the answer to initialize says what can be asked"),
+        )
     }
 
     pub fn invalid_params(text: impl Into<String>) -> Self {

@@ -67,8 +67,13 @@ pub(super) fn read(frame: &str) -> Message {
     };
     let mut object = match serde_json::from_str(frame) {
         Ok(Value::Object(object)) => object,
-        Ok(Value::Array(_)) => return bad(None, "batches are not taken"),
-        Ok(_) => return bad(None, "a message is an object"),
+        Ok(Value::Array(_)) => {
+            return bad(
+                None,
+                "batches are not taken: send each message as a frame of its own",
+            );
+        }
+        Ok(_) => return bad(None, "a message is an object with jsonrpc and method"),
         Err(_) => {
             return Message::Bad {
                 id: None,
@@ -92,7 +97,7 @@ pub(super) fn read(frame: &str) -> Message {
         };
     };
     let Value::String(method) = method else {
-        return bad(known, "a method is a string");
+        return bad(known, "a method is text: the name of what is asked");
     };
     let method = method.clone();
     if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
@@ -105,7 +110,7 @@ pub(super) fn read(frame: &str) -> Message {
     match id {
         None => Message::Notice { method, params },
         Some(Some(id)) => Message::Request { id, method, params },
-        Some(None) => bad(None, "an id is an integer or a string"),
+        Some(None) => bad(None, "an id is a whole number or text"),
     }
 }
 

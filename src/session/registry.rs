@@ -246,7 +246,10 @@ impl Registry {
         let limit = limit.clamp(1, PAGE);
         let after = match after {
             Some(token) => Some(read_token(&token).ok_or_else(|| {
-                SessionError::Refused("the list cannot be continued from there".to_owned())
+                SessionError::Refused(
+                    "the list cannot be continued from there: ask for it without a cursor"
+                        .to_owned(),
+                )
             })?),
             None => None,
         };

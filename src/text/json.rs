@@ -117,6 +117,7 @@ fn kind(name: &str) -> String {
     let name = name.trim();
     let plain = match name {
         "null" | "unit value" | "unit" => "nothing",
+        "path string" | "a path string" => "a path",
         "map" | "a map" => "an object",
         "sequence" | "a sequence" => "a list",
         "a string" | "string" | "borrowed string" | "a borrowed string" => "text",
@@ -216,7 +217,23 @@ mod tests {
         ]
         .map(wrong)
         .join("\n");
-        insta::assert_snapshot!(said, @"");
+        insta::assert_snapshot!(said, @r#"
+        name is missing
+        name must be text, not 1
+        name must be text, not nothing
+        seconds must be a whole number from 0 on, not -1
+        seconds must be a whole number from 0 on, not text
+        seconds must be a whole number from 0 on, not 1.5
+        parts must be a list, not an object
+        parts[1].text must be text, not true
+        parts[0].txt is not known; there are text
+        parts[0].text is missing
+        how is "never" and can be once or always
+        how must be text, not 4
+        [0] must be text, not 1
+        it must be an object, not text
+        it must be an object, not nothing
+        "#);
     }
 
     #[test]
@@ -238,6 +255,14 @@ mod tests {
                 .unwrap_err()
         })
         .join("\n");
-        insta::assert_snapshot!(said, @"");
+        insta::assert_snapshot!(said, @r"
+        it ends in the middle
+        it ends in the middle
+        it stops to be JSON at character 10
+        something stands behind its end at character 4
+        it ends in the middle
+        it stops to be JSON in line 2, character 8
+        it stops to be JSON at character 1
+        ");
     }
 }

@@ -151,7 +151,7 @@ pub fn io(error: &std::io::Error) -> String {
         Kind::InvalidFilename => "its name is too long".to_owned(),
         Kind::InvalidData => "it is not UTF-8 text".to_owned(),
         Kind::AddrNotAvailable => "this computer has no such address".to_owned(),
-        Kind::ConnectionRefused => "nobody listens there".to_owned(),
+        Kind::ConnectionRefused => "the connection was refused: nobody listens there".to_owned(),
         Kind::StorageFull => "the disk is full".to_owned(),
         Kind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
         _ if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {

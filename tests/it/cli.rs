@@ -249,7 +249,7 @@ fn a_broken_file_is_told_whole_and_left_alone() {
 #[test]
 fn where_no_daemon_runs_that_is_said_with_what_to_do() {
     let home = Home::new();
-    let all: String = ["status", "status --json", "asks", "answer 7f allow"]
+    let all: String = ["status", "status --json", "answer 7f allow"]
         .map(|line| home.see(line))
         .join("\n");
     assert_snapshot!(all, @r#"
@@ -261,12 +261,6 @@ fn where_no_daemon_runs_that_is_said_with_what_to_do() {
 
     $ lembas status --json
     {"ok":false,"error":{"code":"not_running","text":"the daemon on this computer is not running","try":["lembas up","lembas daemon"]}}
-    exit 69
-
-    $ lembas asks
-    ! error: the daemon on this computer is not running
-    !   try: lembas up
-    !   or:  lembas daemon
     exit 69
 
     $ lembas answer 7f allow
@@ -358,6 +352,158 @@ fn folders_are_private() {
     }
     let meta = std::fs::metadata(home.config()).unwrap();
     assert_eq!(meta.permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn what_is_on_the_disk_is_read_where_no_daemon_runs() {
+    let home = Home::new();
+    let all: String = [
+        "sessions",
+        "asks",
+        "rules",
+        "rules pending",
+        "log",
+        "sessions --json",
+        "asks --json",
+        "rules --json",
+        "rules pending --json",
+        "log --json",
+        "words asks",
+    ]
+    .map(|line| home.see(line))
+    .join("\n");
+    assert_snapshot!(all, @r#"
+    $ lembas sessions
+    There are no chats yet.
+    exit 0
+
+    $ lembas asks
+    No question waits.
+    exit 0
+
+    $ lembas rules
+    Nothing is allowed without asking but what the mode allows.
+    exit 0
+
+    $ lembas rules pending
+    No watch command was refused for want of a yes.
+    exit 0
+
+    $ lembas log
+    Nothing was allowed or refused yet.
+    exit 0
+
+    $ lembas sessions --json
+    {"ok":true,"sessions":[],"more":false}
+    exit 0
+
+    $ lembas asks --json
+    {"ok":true,"asks":[]}
+    exit 0
+
+    $ lembas rules --json
+    {"ok":true,"rules":[]}
+    exit 0
+
+    $ lembas rules pending --json
+    {"ok":true,"pending":[]}
+    exit 0
+
+    $ lembas log --json
+    exit 0
+
+    $ lembas words asks
+    exit 0
+    "#);
+}
+
+#[test]
+fn the_spec_says_what_it_is_and_whether_a_copy_is_it() {
+    let home = Home::new();
+    let ran = home.run("spec");
+    let (version, hash) = ran.out.trim().split_once(' ').unwrap();
+    assert_eq!(version, include_str!("../../spec/VERSION").trim());
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/spec");
+    let same = home.run(&format!("spec check {own}"));
+    assert_eq!(
+        (same.code, same.out),
+        (0, format!("        Same  {version} {hash}\n"))
+    );
+    let json: Value = serde_json::from_str(&home.run("spec --json").out).unwrap();
+    assert_eq!(json["hash"], hash);
+    let copy = home.home().join("copy");
+    std::fs::create_dir(&copy).unwrap();
+    std::fs::write(copy.join("VERSION"), "9.9.9\n").unwrap();
+    std::fs::write(copy.join("more.json"), "{}").unwrap();
+    let ran = home.run("spec check copy");
+    assert_eq!(ran.code, 1);
+    for line in ["VERSION is not the same", "acp.md is missing"] {
+        let json = home.run("spec check copy --json").out;
+        assert!(json.contains(line), "{line}: {json}");
+    }
+    assert_eq!(ran.err.lines().count(), 11, "{}", ran.err);
+}
+
+/// The script of bash completes what only this computer knows.
+#[test]
+fn completions_know_folders_of_this_computer() {
+    let home = Home::new();
+    home.run("roots add projects");
+    home.run("roots add projects/api");
+    std::fs::write(
+        home.home().join("lembas.bash"),
+        home.run("completions bash").out,
+    )
+    .unwrap();
+    let program = assert_cmd::cargo::cargo_bin("lembas");
+    let script = format!(
+        "lembas() {{ {program:?} \"$@\"; }}; . ~/lembas.bash
+         try() {{ COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
+                  _lembas_words lembas \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"
+                  echo \"${{COMPREPLY[@]}}\"; }}
+         try lembas roots remove ''; try lembas roots a; try lembas mod"
+    );
+    let output = std::process::Command::new("bash")
+        .args(["--norc", "-c", &script])
+        .env_clear()
+        .env("HOME", home.home())
+        .env("PATH", "/usr/bin:/bin")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    // A shell expands the tilde.
+    let said = said.replace(&home.home().display().to_string(), "~");
+    assert_eq!(
+        said,
+        "~/projects ~/projects/api\nadd\nmode\n",
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    for (shell, line) in [
+        ("zsh", "_lembas_plain \"$@\""),
+        (
+            "fish",
+            "__fish_seen_subcommand_from answer\" -f -a \"(lembas words asks)",
+        ),
+    ] {
+        let script = home.run(&format!("completions {shell}")).out;
+        assert!(script.contains(line), "{shell}: {script}");
+    }
+}
+
+#[test]
+fn the_folder_one_stands_in_is_a_folder() {
+    let home = Home::new();
+    let ran = home.run("roots add ./projects/../projects/api/.");
+    assert!(
+        ran.out.contains("Added  ~/projects/api"),
+        "{} {}",
+        ran.out,
+        ran.err
+    );
+    let ran = home.run("roots add .");
+    assert!(ran.out.contains("Added  ~\n"), "{} {}", ran.out, ran.err);
+    assert!(ran.err.contains("whole home folder"), "{}", ran.err);
 }
 
 #[test]

@@ -322,6 +322,9 @@ fn a_hub_is_cared_for_while_it_runs_and_while_it_does_not() {
     let ben = home.json("hub user add ben --json");
     assert_ne!(ben["token"], link["token"]);
     assert_eq!(home.run("hub user add ben").code, Some(1));
+    let again = home.json("hub link --user ben --json");
+    assert_ne!(again["token"], ben["token"]);
+    assert_eq!(home.run("hub link --user nobody").code, Some(1));
     assert_eq!(
         home.json("hub user list --json")["users"],
         json!(["you", "ben"])
@@ -361,8 +364,22 @@ fn a_watch_command_gives_a_hash_alone_and_asks_nobody() {
     assert_eq!(json["error"]["code"], -32051, "{json}");
     assert_eq!(json["error"]["reason"], "ask");
     assert_eq!(json["error"]["try"][0], "lembas allow --pending 1");
+    // The number is the same after a restart, and can be allowed without a daemon.
+    daemon.signal(rustix::process::Signal::TERM);
+    assert_eq!(daemon.end(), Some(0));
     let pending = home.json("rules pending --json");
     assert_eq!(pending["pending"][0]["command"], "git push");
+    assert_eq!(pending["pending"][0]["number"], 1);
+    let mut daemon = home.start("daemon --json");
+    daemon.line();
+    let again = home.run("monitor --cwd projects --json -- git push");
+    assert!(
+        again.out.contains("lembas allow --pending 1\""),
+        "{}",
+        again.out
+    );
+    daemon.signal(rustix::process::Signal::TERM);
+    assert_eq!(daemon.end(), Some(0));
     assert_eq!(home.run("allow --pending 1").code, Some(0));
     let rules = home.json("rules list --json");
     let id = rules["rules"][0]["id"].as_str().unwrap();

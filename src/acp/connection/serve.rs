@@ -28,7 +28,7 @@ impl Service for Served {
                 }
             },
             _ if self.0.client.get().is_none() => {
-                let text = "the first message is initialize";
+                let text = "nothing is answered before initialize: send that first";
                 std::future::ready(Err(RpcError::invalid_request(text))).boxed()
             }
             // Registered in the order of the wire: a cancel that follows means this turn.
@@ -63,9 +63,9 @@ impl Service for Served {
 impl Connection {
     fn hello(&self, params: Value) -> Result<(), RpcError> {
         let client = capabilities::read(params, &self.origin)?;
-        self.client
-            .set(client)
-            .map_err(|_| RpcError::invalid_request("initialize comes once on a connection"))
+        self.client.set(client).map_err(|_| {
+            RpcError::invalid_request("initialize comes once on a connection, and was answered")
+        })
     }
 
     /// Goes when the two cannot work together at all (H4), once the other side has heard why.

@@ -34,6 +34,7 @@ fn every_way_of_not_being_linked_has_its_words_and_a_next_step() {
         },
         DiscoveryError::NotAnInstance {
             base: base(),
+            path: discovery::KNOWN,
             who: "a server that calls itself \"nginx\" answered 404 Not Found".into(),
         },
         DiscoveryError::Elsewhere {
@@ -93,11 +94,11 @@ fn every_way_of_not_being_linked_has_its_words_and_a_next_step() {
     [not_an_instance 1]
 
     error: This instance speaks link protocol 2 and this computer 3: update the instance to LLeMbas 2.0 or later.
-      try: lembas link https://box.example
+      try: after the update:  lembas link https://box.example
     [protocol 1]
 
     error: This instance speaks link protocol 4 and this computer 3: update lembas on this computer.
-      try: lembas link https://box.example
+      try: after the update:  lembas link https://box.example
     [protocol 1]
 
     error: https://box.example answers as an instance but without a usable "link": the instance needs an update or a repair

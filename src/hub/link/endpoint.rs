@@ -16,6 +16,7 @@ use crate::hub::events::{Audience, Event};
 use crate::hub::front::Remote;
 use crate::hub::gate::What;
 use crate::hub::{PROTOCOL, Shared, devices};
+use crate::link::discovery::protocols;
 use crate::link::ws;
 use crate::rpc::{Incoming, Outgoing};
 use crate::store::hub::tokens::TokenUse;
@@ -134,12 +135,7 @@ fn protocol(shared: &Shared, headers: &HeaderMap) -> Result<(), Refusal> {
         .filter_map(|n| n.parse::<u64>().ok())
         .max();
     let text = match theirs {
-        Some(n) if n > PROTOCOL => format!(
-            "This instance speaks link protocol {PROTOCOL} and this computer {n}: update the instance to LLeMbas 2.0 or later."
-        ),
-        Some(n) => format!(
-            "This instance speaks link protocol {PROTOCOL} and this computer {n}: update lembas on this computer."
-        ),
+        Some(computer) => protocols(PROTOCOL, computer),
         None => format!(
             "This is a link of protocol {PROTOCOL}: dial it with {}.",
             ws::SUBPROTOCOL

@@ -174,7 +174,7 @@ fn judge(t: &rusqlite::Connection, hash: &str, now: i64) -> Result<TokenUse, rus
     let Some(f) = found else {
         return Ok(TokenUse::Refused {
             reason: "unknown",
-            text: "This instance does not know this computer's token.".to_owned(),
+            text: "This instance does not know this computer's token: link it anew.".to_owned(),
             since: None,
         });
     };

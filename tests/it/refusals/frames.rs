@@ -104,8 +104,6 @@ fn behind() -> Vec<(&'static str, Value)> {
             json!({ "sessionId": "nobody" }),
         ),
         ("session/delete", json!({ "sessionId": 4 })),
-        ("session/delete", json!({ "sessionId": "nobody" })),
-        ("session/close", json!({ "sessionId": "nobody" })),
     ]
 }
 
@@ -152,7 +150,7 @@ fn every_wrong_line_of_an_editor() {
     let mut all: Vec<String> = BEFORE.iter().map(|line| row(line, &say(line))).collect();
     let long = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{}\"}}",
-        "x".repeat(70_000)
+        "x".repeat(5 * 1024 * 1024)
     );
     all.push(row(&long, &say(&long)));
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize",
@@ -228,13 +226,10 @@ async fn every_wrong_dial_and_what_is_no_text() {
         sound(&whole, text, "is in it");
         all.push(whole);
     }
-    for (what, frame) in [
-        ("bytes", Message::binary(vec![1, 2, 3])),
-        (
-            "a frame too long",
-            Message::text("x".repeat(5 * 1024 * 1024)),
-        ),
-    ] {
+    for (what, frame) in [(
+        "a frame too long",
+        Message::text("x".repeat(5 * 1024 * 1024)),
+    )] {
         let (mut socket, _) = dial(&id, &token, what, ws::SUBPROTOCOL).await.unwrap();
         // It may close while we write: what it said is read all the same.
         let _ = socket.send(frame).await;

@@ -24,7 +24,11 @@ const WRONG: &str = "
     up --listen 127.0.0.1:99999
     up --listen 203.0.113.1:8787
     link
-    link box
+    roots add project
+    monitor --cwd project -- ls
+    monitor -- \"\"
+    answer \"\" allow
+    rules remove \"\"
     link http://box.example
     link https://ana:secret@box.example
     link ftp://box.example
@@ -103,6 +107,8 @@ const WRONG: &str = "
     spec check nowhere
     spec check a-file
     spec check projects
+    config
+    config nonsense
     help fone
     help hub fone
 ";
@@ -112,14 +118,10 @@ const WITH_DAEMON: &str = "
     daemon
     link retry
     answer 7f allow
-    answer \"\" allow
     allow --pending 3
     rules remove 7f
-    rules remove \"\"
     monitor --cwd projects -- sudo true
     monitor --cwd projects -- git push
-    monitor --cwd projects -- sleep 1 &
-    monitor --cwd projects -- \"\"
     monitor --cwd projects --timeout 1 -- sleep 30
 ";
 
@@ -255,7 +257,7 @@ fn the_same_in_json_alone_on_stdout() {
         "mode pln",
         "status",
         "roots add nowhere",
-        "link box",
+        "link ftp://box",
         "monitor -- ls",
     ] {
         let words = home.run(line);
