@@ -8,4 +8,5 @@ mod models;
 mod pairing;
 mod rig;
 mod signing;
+mod unattended;
 mod upstream;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
+use jsonrpsee_types::ErrorObjectOwned;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -108,17 +109,30 @@ pub fn read(line: &str) -> Result<Value, ControlError> {
         serde_json::from_str(line).map_err(|error| ControlError::Strange(Some(error)))?;
     if let Some(error) = answer.get("error") {
         let text = error.get("message").and_then(Value::as_str);
-        let detail = error
-            .get("data")
-            .and_then(|data| serde_json::from_value(data.clone()).ok())
-            .unwrap_or_default();
-        return Err(ControlError::Refused {
-            text: text.unwrap_or("it was refused").to_owned(),
-            detail,
-        });
+        return Err(refused(text.unwrap_or("it was refused"), error.get("data")));
     }
     match answer.get_mut("result") {
         Some(result) => Ok(result.take()),
         None => Err(ControlError::Strange(None)),
+    }
+}
+
+fn refused(text: &str, data: Option<&Value>) -> ControlError {
+    let detail = data
+        .and_then(|data| serde_json::from_value(data.clone()).ok())
+        .unwrap_or_default();
+    ControlError::Refused {
+        text: text.to_owned(),
+        detail,
+    }
+}
+
+/// What a daemon would have answered, of a command that did it by itself.
+impl From<ErrorObjectOwned> for ControlError {
+    fn from(error: ErrorObjectOwned) -> Self {
+        let data = error
+            .data()
+            .and_then(|data| serde_json::from_str(data.get()).ok());
+        refused(error.message(), data.as_ref())
     }
 }
