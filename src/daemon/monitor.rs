@@ -15,7 +15,7 @@ use jsonrpsee_types::ErrorObjectOwned;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::control::{Detail, refusal};
+use super::control::{self, Detail, refusal};
 use super::lock::Lock;
 use super::machine;
 use super::table::Monitor;
@@ -28,7 +28,7 @@ use crate::permission::Engine;
 use crate::remote::{Check, Seen, Unseen, Watch};
 use crate::rt::CancellationToken;
 use crate::store::device::Store;
-use crate::text::words;
+use crate::text::{json, words};
 
 /// Runs watch commands of this computer's own people.
 pub struct Here {
@@ -70,11 +70,11 @@ impl Monitor for Here {
     }
 }
 
-/// Runs a watch command where no daemon runs. The store is held only while the rules are read: a
-/// daemon that starts meanwhile does not wait for the command.
+/// Runs a watch command where no daemon runs. The store is held only while the command is judged: a
+/// daemon that starts meanwhile does not wait for its end.
 ///
 /// # Errors
-/// As the daemon's answer; the outer one when the store cannot be opened.
+/// As the daemon's answer; the outer one when the store cannot be used.
 pub async fn alone(
     paths: &Paths,
     live: &Live,
@@ -92,16 +92,16 @@ pub async fn alone(
     let rules = watches::rules_of(&store, &check)
         .await
         .context("the rules cannot be read")?;
-    drop((store, lock));
     let judge = Arc::new(Engine::with(Arc::new(Computer::new(machine::own(paths)))));
     let (mode, began) = (check.mode, clock::instant());
-    let seen = match watches::judged(judge, live, rules, &check).await {
-        Ok(Judged::Runs(grant)) => watches::ran(*grant, &paths.state, &check).await,
-        // Only a daemon remembers what it refused, until somebody allows it.
-        Ok(Judged::Asks(pending)) => Err(Unseen::Ask {
-            why: watches::asks(&pending, mode),
-            fix: "lembas daemon          (it keeps what was refused, for you to allow)".to_owned(),
-        }),
+    let judged = match watches::judged(judge, live, rules, &check).await {
+        Ok(Judged::Runs(grant)) => Ok(grant),
+        Ok(Judged::Asks(pending)) => Err(watches::refused(&store, *pending, &check).await),
+        Err(unseen) => Err(unseen),
+    };
+    drop((store, lock));
+    let seen = match judged {
+        Ok(grant) => watches::ran(*grant, &paths.state, &check).await,
         Err(unseen) => Err(unseen),
     };
     let seen = seen.map_err(|why| unseen(why, &asked, mode));
@@ -110,13 +110,7 @@ pub async fn alone(
 
 impl Params {
     fn read(params: Value) -> Result<Self, ErrorObjectOwned> {
-        serde_json::from_value(params).map_err(|error| {
-            let detail = Detail {
-                code: "usage".into(),
-                ..Detail::default()
-            };
-            refusal(error.to_string(), detail)
-        })
+        json::read(params).map_err(|why| control::unread(&why))
     }
 
     fn check(&self, live: &Live, stop: CancellationToken) -> Check {

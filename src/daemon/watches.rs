@@ -1,18 +1,15 @@
 //! Watch commands, judged and run: the engine's word, then `exec`. What would have asked is kept,
 //! with a number, until somebody at this computer says yes to it (`lembas allow --pending N`).
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use parking_lot::Mutex;
-use serde::Serialize;
 
 use crate::agent::origin_text;
 use crate::clock;
-use crate::config::{Live, Mode};
+use crate::config::{Approvals, Live};
 use crate::exec::{MonitorError, monitor};
 use crate::ids::SessionId;
 use crate::permission::{
@@ -23,13 +20,11 @@ use crate::remote::{Check, Seen, Unseen, Watch};
 use crate::rt;
 use crate::store::db::StoreError;
 use crate::store::device::Store;
-use crate::store::device::rules::RuleRow;
+use crate::store::device::refused::RefusedRow;
 use crate::store::item::Scope;
 
 /// The layer of a refusal that is only for want of somebody to ask.
 const UNATTENDED: &str = "unattended";
-/// Refused commands that are remembered; the oldest goes when there is one more.
-const REMEMBERED: usize = 50;
 
 /// Runs watch commands. Cheap to clone.
 #[derive(Clone)]
@@ -39,46 +34,6 @@ pub struct Watches {
     live: Live,
     /// The folder that long outputs wait in.
     room: PathBuf,
-    refused: Arc<Mutex<Refused>>,
-}
-
-#[derive(Default)]
-struct Refused {
-    last: u64,
-    list: VecDeque<Waiting>,
-}
-
-struct Waiting {
-    number: u64,
-    made: i64,
-    origin: Origin,
-    pending: Box<Pending>,
-}
-
-/// A refused command as it is listed.
-#[derive(Clone, Debug, Serialize)]
-pub struct Listed {
-    pub number: u64,
-    /// Milliseconds since the epoch.
-    pub made: i64,
-    pub command: String,
-    pub cwd: String,
-    pub reason: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub covers: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub widest: Option<String>,
-}
-
-/// Why a refused command was not allowed.
-#[derive(Debug, thiserror::Error)]
-pub enum AllowError {
-    #[error("there is no refused watch command with the number {0}")]
-    Unknown(u64),
-    #[error("this command can only be allowed once, and a watch command asks nobody")]
-    OnceOnly,
-    #[error("the rule could not be saved")]
-    Store(#[from] StoreError),
 }
 
 impl Watches {
@@ -88,87 +43,17 @@ impl Watches {
             store,
             live,
             room,
-            refused: Arc::default(),
         }
     }
 
-    /// The refused commands, oldest first.
-    pub fn refused(&self) -> Vec<Listed> {
-        self.refused.lock().list.iter().map(listed).collect()
-    }
-
-    /// Somebody at this computer says yes to a refused command, from now on.
-    ///
-    /// # Errors
-    /// When there is none with this number, or its like cannot be remembered.
-    pub async fn allow(&self, number: u64) -> Result<Listed, AllowError> {
-        let waiting = {
-            let mut refused = self.refused.lock();
-            let at = refused
-                .list
-                .iter()
-                .position(|waiting| waiting.number == number);
-            at.and_then(|at| refused.list.remove(at))
-        };
-        let waiting = waiting.ok_or(AllowError::Unknown(number))?;
-        let listed = listed(&waiting);
-        let Waiting {
-            origin, pending, ..
-        } = waiting;
-        let (_, rule) = pending.allowed(Scope::Always);
-        let rule = rule.ok_or(AllowError::OnceOnly)?;
-        let row = RuleRow {
-            id: rule.id,
-            origin: origin_text(&origin),
-            session: None,
-            made: clock::now_ms(),
-            by: "you, on this computer".to_owned(),
-            data: rule.data,
-        };
-        self.store.add_rule(row).await?;
-        Ok(listed)
-    }
-
     async fn run(self, check: Check) -> Result<Seen, Unseen> {
-        let origin = origin(&check);
         let rules = rules_of(&self.store, &check)
             .await
             .map_err(|error| Unseen::Refused(format!("the rules cannot be read: {error}")))?;
         match judged(Arc::clone(&self.judge), &self.live, rules, &check).await? {
             Judged::Runs(grant) => ran(*grant, &self.room, &check).await,
-            Judged::Asks(pending) => Err(Unseen::Ask {
-                why: asks(&pending, check.mode),
-                fix: self.remember(origin, pending),
-            }),
+            Judged::Asks(pending) => Err(refused(&self.store, *pending, &check).await),
         }
-    }
-
-    /// Keeps a refused command; the line that allows it. The same one again keeps its number.
-    fn remember(&self, origin: Origin, pending: Box<Pending>) -> String {
-        let mut refused = self.refused.lock();
-        let known = refused.list.iter().find(|waiting| {
-            waiting.origin == origin
-                && waiting.pending.body.command == pending.body.command
-                && waiting.pending.body.cwd == pending.body.cwd
-        });
-        let number = match known {
-            Some(waiting) => waiting.number,
-            None => {
-                refused.last += 1;
-                let number = refused.last;
-                if refused.list.len() >= REMEMBERED {
-                    refused.list.pop_front();
-                }
-                refused.list.push_back(Waiting {
-                    number,
-                    made: clock::now_ms(),
-                    origin,
-                    pending,
-                });
-                number
-            }
-        };
-        format!("lembas allow --pending {number}")
     }
 }
 
@@ -239,8 +124,10 @@ pub(super) async fn judged(
         match &judged {
             // What it would have asked, for somebody at this computer to say yes to.
             Verdict::Refuse(refusal) if refusal.layer == UNATTENDED => {
+                // It is a yes for good that is wanted, and it is given here.
                 let context = Context {
                     attended: Attended::Person,
+                    approvals: Approvals::Full,
                     ..context
                 };
                 match judge.judge(&request, &context, &rules) {
@@ -279,27 +166,32 @@ pub(super) async fn ran(grant: Grant, room: &Path, check: &Check) -> Result<Seen
     })
 }
 
-/// Why it is not run, in words: what asks, and in which mode.
-pub(super) fn asks(pending: &Pending, mode: Mode) -> String {
-    let reason = pending.body.reason.trim_end_matches('.');
-    format!("{reason}, and mode {} asks before that", mode.title())
+/// Keeps a command that would have asked, and says which line allows it. The same one again keeps
+/// its number.
+pub(super) async fn refused(store: &Store, pending: Pending, check: &Check) -> Unseen {
+    let body = pending.body.clone();
+    let (_, rule) = pending.allowed(Scope::Always);
+    let reason = body.reason.trim_end_matches('.').to_owned();
+    let row = RefusedRow {
+        number: 0,
+        origin: origin_text(&origin(check)),
+        made: clock::now_ms(),
+        body,
+        rule: rule.map(|rule| (rule.id, rule.data)),
+    };
+    let why = format!("{reason}, and mode {} asks before that", check.mode.title());
+    let fix = match store.refuse(row).await {
+        Ok(number) => format!("lembas allow --pending {number}"),
+        Err(error) => {
+            tracing::error!(%error, "a refused watch command could not be kept");
+            "df -h ~".to_owned()
+        }
+    };
+    Unseen::Ask { why, fix }
 }
 
 impl Watch for Watches {
     fn check(&self, check: Check) -> BoxFuture<'static, Result<Seen, Unseen>> {
         self.clone().run(check).boxed()
-    }
-}
-
-fn listed(waiting: &Waiting) -> Listed {
-    let body = &waiting.pending.body;
-    Listed {
-        number: waiting.number,
-        made: waiting.made,
-        command: body.command.clone(),
-        cwd: body.cwd.clone(),
-        reason: body.reason.clone(),
-        covers: body.covers.clone(),
-        widest: body.widest.clone(),
     }
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::auth::Signed;
-use super::error::{ApiError, ApiResult};
+use super::error::{ApiError, ApiResult, Query};
 use super::events::{Audience, Event};
 use super::{Shared, asks, view};
 use crate::clock::now_ms;
@@ -59,6 +59,8 @@ pub(super) fn refused(device: &Device, error: CallError) -> ApiError {
                 None => answer,
             };
             match (reason.as_str(), path) {
+                // The whole computer is no folder to allow.
+                ("root", Some(path)) if path == "/" => answer.with("path", path),
                 ("outside" | "roots" | "root", Some(path)) => answer
                     .next(format!("lembas roots add {path}"))
                     .with("path", path),

@@ -21,6 +21,7 @@ use super::{Shared, chats, messages, view};
 use crate::ids::random_hex;
 use crate::spec::{self, Spec};
 use crate::store::hub::devices::Device;
+use crate::text::json;
 
 /// The longest path of a folder, in bytes: what the system itself takes.
 const FOLDER: usize = 4096;
@@ -202,7 +203,8 @@ pub(super) async fn scheduled(
         }
     };
     let first = json!({ "key": asked.key, "text": asked.text });
-    let first = serde_json::from_value(first).map_err(|e| ApiError::bad(e.to_string()))?;
+    let first =
+        json::read(first).map_err(|why| ApiError::bad("The message cannot be read.").why(why))?;
     messages::put(&shared, &chat, first).await?;
     let chat = chats::own(&shared, &signed, chat.id).await?;
     Ok(Json(

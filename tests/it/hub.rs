@@ -2,11 +2,11 @@
 
 mod asks;
 mod chats;
-mod device;
+pub(crate) mod device;
 mod linking;
 mod models;
 mod pairing;
-mod rig;
+pub(crate) mod rig;
 mod signing;
 mod unattended;
 mod upstream;

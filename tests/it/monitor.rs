@@ -111,7 +111,11 @@ fn without_a_daemon_it_runs_by_itself() {
         assert!(ran.err.contains("\n  try: "), "{}", ran.err);
     }
     let ask = home.check("git push");
-    assert!(ask.err.contains("try: lembas daemon"), "{}", ask.err);
+    assert!(
+        ask.err.contains("try: lembas allow --pending 1"),
+        "{}",
+        ask.err
+    );
     for (arguments, words) in [
         (
             &["--mode", "plan", "--", "ls"][..],

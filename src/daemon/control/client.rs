@@ -14,6 +14,7 @@ use tokio_util::codec::{Framed, FramedParts, LinesCodec};
 
 use super::{Detail, MAX_ANSWER, check_peer};
 use crate::clock;
+use crate::text::json;
 
 /// A daemon that does not take a connection within this hangs.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -35,7 +36,7 @@ pub enum ControlError {
     #[error("{text}")]
     Refused { text: String, detail: Detail },
     #[error("the daemon answered something this command does not understand")]
-    Strange(#[source] Option<serde_json::Error>),
+    Strange(Option<String>),
 }
 
 impl Client {
@@ -69,7 +70,7 @@ impl Client {
         params: &impl Serialize,
     ) -> Result<T, ControlError> {
         let value = self.send(method, params).await?;
-        serde_json::from_value(value).map_err(|error| ControlError::Strange(Some(error)))
+        json::read(value).map_err(|why| ControlError::Strange(Some(why)))
     }
 
     async fn send(&mut self, method: &str, params: &impl Serialize) -> Result<Value, ControlError> {
@@ -105,8 +106,8 @@ impl Client {
 /// # Errors
 /// As [`Client::request`].
 pub fn read(line: &str) -> Result<Value, ControlError> {
-    let mut answer: Value =
-        serde_json::from_str(line).map_err(|error| ControlError::Strange(Some(error)))?;
+    let mut answer: Value = serde_json::from_str(line)
+        .map_err(|error| ControlError::Strange(Some(json::about("", &error.to_string()))))?;
     if let Some(error) = answer.get("error") {
         let text = error.get("message").and_then(Value::as_str);
         return Err(refused(text.unwrap_or("it was refused"), error.get("data")));

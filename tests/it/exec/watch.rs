@@ -3,7 +3,7 @@
 use std::process::Command as Program;
 
 use lembas::exec::{MonitorError, Watched};
-use lembas::permission::Refusal;
+use lembas::permission::{Refusal, Rule};
 
 use super::*;
 
@@ -209,6 +209,37 @@ async fn what_may_not_run_or_would_ask_is_refused() {
         let verdict = place.watched(text, mode, Duration::from_secs(10));
         assert!(matches!(verdict, Verdict::Allow(_)), "{text} {verdict:?}");
     }
+}
+
+#[tokio::test]
+async fn a_yes_to_a_watch_command_is_one_to_watch_commands_alone() {
+    let Some(place) = Place::full() else { return };
+    let limit = Duration::from_secs(10);
+    let request = |purpose| place.request("git push", limit, false, purpose);
+    let judge = |purpose, rules: &[Rule]| {
+        let context = place.context(Mode::Edit);
+        place.engine.judge(&request(purpose), &context, rules)
+    };
+    let yes = |verdict| match verdict {
+        Verdict::Ask(pending) => pending,
+        other => panic!("{other:?}"),
+    };
+    let pending = yes(judge(Purpose::Monitor, &[]));
+    let covers = pending.body.covers.clone().unwrap();
+    assert!(covers.contains("as a watch command"), "{covers}");
+    let rules = [pending.allowed(Scope::Always).1.unwrap()];
+    let verdict = judge(Purpose::Monitor, &rules);
+    let Verdict::Allow(grant) = verdict else {
+        panic!("{verdict:?}");
+    };
+    let run = &grant.run().unwrap().r#box;
+    assert_eq!((run.kind.word(), run.network), ("read", true));
+    // A session that would do the same asks all the same.
+    let pending = yes(judge(Purpose::Tool, &rules));
+    // A yes to that one is more, and spares the watch command its question too.
+    let rules = [pending.allowed(Scope::Always).1.unwrap()];
+    let verdict = judge(Purpose::Monitor, &rules);
+    assert!(matches!(verdict, Verdict::Allow(_)), "{verdict:?}");
 }
 
 #[tokio::test]
