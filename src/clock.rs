@@ -29,6 +29,15 @@ pub fn boottime() -> Duration {
     let clock = rustix::time::ClockId::Boottime;
     #[cfg(not(target_os = "linux"))]
     let clock = rustix::time::ClockId::Monotonic;
+    read(clock)
+}
+
+/// Time that this thread has worked: a machine that is busy with other things does not count.
+pub fn worked() -> Duration {
+    read(rustix::time::ClockId::ThreadCPUTime)
+}
+
+fn read(clock: rustix::time::ClockId) -> Duration {
     let t = rustix::time::clock_gettime(clock);
     Duration::new(
         u64::try_from(t.tv_sec).unwrap_or(0),

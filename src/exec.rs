@@ -22,7 +22,7 @@ use crate::permission::{BoxKind, Grant};
 use crate::rt::CancellationToken;
 
 pub use facts::Computer;
-pub use monitor::{MonitorError, Watched, monitor};
+pub use monitor::{MonitorError, Watched, hash_of, monitor};
 pub use output::{KEPT_BYTES, Kept};
 
 /// How long a command has between being told to end and being ended.

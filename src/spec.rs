@@ -27,7 +27,7 @@ pub use offer::{BoxKind, Narrowed, Offer, OfferedTool, Role, SessionKind};
 pub use progress::ProgressTexts;
 pub use prompts::{Prompts, SystemFacts};
 pub use read::Problem;
-pub use silent::{Reply, silent};
+pub use silent::{Reply, RunEnd, run_status, silent};
 pub use tool::{
     Block, Confirm, Offered, Project, Purpose, Requires, Risk, Scope, Sessions, ToolSpec,
 };

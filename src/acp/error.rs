@@ -28,6 +28,8 @@ pub struct Refusal {
     pub text: String,
     /// The folder or file that it is about.
     pub path: Option<String>,
+    /// The line to type on this computer that lets it through.
+    pub fix: Option<String>,
 }
 
 impl Refusal {
@@ -37,12 +39,19 @@ impl Refusal {
             reason,
             text: text.into(),
             path: None,
+            fix: None,
         }
     }
 
     #[must_use]
     pub fn about(mut self, path: impl Into<String>) -> Self {
         self.path = Some(path.into());
+        self
+    }
+
+    #[must_use]
+    pub fn fixed_by(mut self, line: impl Into<String>) -> Self {
+        self.fix = Some(line.into());
         self
     }
 }
@@ -54,6 +63,9 @@ impl From<Refusal> for RpcError {
         data.insert("text".to_owned(), refusal.text.clone().into());
         if let Some(path) = refusal.path {
             data.insert("path".to_owned(), path.into());
+        }
+        if let Some(fix) = refusal.fix {
+            data.insert("try".to_owned(), fix.into());
         }
         Self::new(refusal.code, refusal.text).with_data(Value::Object(data))
     }

@@ -248,7 +248,8 @@ async fn answer(
     }
     if let Some(scheduled) = scheduled {
         let reply = run::last_message(session, done.turn).await;
-        ours.insert("run".to_owned(), run::report(scheduled, done.stop, &reply));
+        let report = run::report(scheduled, done.stop, done.reason.as_deref(), &reply);
+        ours.insert("run".to_owned(), report);
     }
     if failed {
         let text = done.reason.unwrap_or_else(|| "the turn failed".to_owned());

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::agent::words;
 use crate::ids::{AskId, CallId, Digest, Seq};
-use crate::spec::{Reply, Spec, silent};
+use crate::spec::{Spec, run_status};
 use crate::store::item::{AskBody, Body, CallStatus, Item, Settled, Stop, Tokens};
 
 /// The refusal after these ends the turn.
@@ -301,16 +301,7 @@ impl Turn {
     fn run_end(&self, stop: Stop, reason: Option<&str>) -> Option<Value> {
         let mut run = self.run.clone()?;
         let sentinel = &Spec::embedded().numbers.scheduled.sentinel;
-        let (judged, text) = match silent(&self.step.text, sentinel) {
-            Reply::Said(text) => ("ok", text),
-            Reply::Silent(text) => ("silent", text),
-            Reply::Empty => ("failed", String::new()),
-        };
-        let status = match stop {
-            Stop::Cancelled => "cancelled",
-            Stop::EndTurn if reason.is_none() => judged,
-            _ => "failed",
-        };
+        let (status, text) = run_status(stop.of_run(reason), &self.step.text, sentinel);
         let object = run.as_object_mut()?;
         object.insert("status".into(), json!(status));
         object.insert("reply".into(), json!(text));

@@ -12,7 +12,7 @@ use super::failure::{Exit, Failure};
 use super::out::{Out, put};
 use super::usage::quoted;
 use super::{Ending, ask};
-use crate::config::{Mode, Paths};
+use crate::config::{Live, Mode, Paths};
 use crate::text::{escape, words};
 
 /// The answer of `monitor` on the control socket.
@@ -62,7 +62,10 @@ pub(super) fn run(out: Out, paths: &Paths, args: &Monitor) -> Ending {
         "mode": mode,
         "timeout": args.timeout,
     });
-    let seen: Value = ask::once(paths, "monitor", &params)?;
+    let seen: Value = match ask::if_running(paths, "monitor", &params)? {
+        Some(seen) => seen,
+        None => alone(paths, params)?,
+    };
     if out.json {
         let mut object = seen;
         put(&mut object, "ok", true);
@@ -86,6 +89,19 @@ pub(super) fn run(out: Out, paths: &Paths, args: &Monitor) -> Ending {
         }
     }
     Ok(Exit::Well)
+}
+
+/// Runs it by itself: no daemon runs here.
+fn alone(paths: &Paths, params: Value) -> Result<Value, Failure> {
+    let runtime = super::daemon::runtime()?;
+    let seen = runtime.block_on(async {
+        let live = Live::new(super::limits::read(paths)?);
+        let lock = super::daemon::lock(paths, "command").await?;
+        let seen = crate::daemon::monitor::alone(paths, &live, lock, params).await?;
+        seen.map_err(|error| ask::failure(error.into()))
+    });
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    seen
 }
 
 /// The words as one shell line. A single word is taken as it is: it may be a whole line.

@@ -11,6 +11,7 @@ use super::out::{Out, put};
 use super::{Ending, ask};
 use crate::config::Paths;
 use crate::daemon::status::{Linked, Status};
+use crate::exec::Computer;
 use crate::session::{Phase, Progress, Summary};
 use crate::text::table::Table;
 use crate::text::{cut, escape, path, words};
@@ -88,6 +89,13 @@ fn lines(status: &Status, home: &Path, zone: &TimeZone) -> Vec<String> {
         && status.linked.state != "never"
     {
         lines.push(format!("why: {}", escape::visible_line(reason)));
+    }
+    if no_box(status) {
+        let (why, _) = Computer::why_no_box();
+        lines.push(format!(
+            "box {}: {why}; mode Edit asks before each command that does more than read",
+            status.r#box
+        ));
     }
     for problem in &status.config_problems {
         lines.push(format!("config.toml {problem}"));
@@ -174,7 +182,16 @@ fn hints(status: &Status) -> Vec<String> {
     if status.limits.paused {
         hints.push("\nGo on:  lembas resume-work".to_owned());
     }
+    if no_box(status) {
+        let (_, fix) = Computer::why_no_box();
+        hints.push(format!("\nFor a box:  {fix}"));
+    }
     hints
+}
+
+/// Whether commands run in less than a full box here.
+fn no_box(status: &Status) -> bool {
+    !matches!(status.r#box.as_str(), "" | "full")
 }
 
 /// What a chat is doing, in words.
@@ -296,6 +313,7 @@ fn object(status: &Status, well: bool, zone: &TimeZone) -> Value {
         "since": time(status.since),
         "linked": linked,
         "limits": status.limits,
+        "box": status.r#box,
         "sessions": sessions,
         "asks": asks,
     });

@@ -42,6 +42,8 @@ pub struct Device {
     pub limits: Limits,
     pub monitor: Monitor,
     pub watches: Watches,
+    /// How strong the box of commands is.
+    pub shut: Strength,
     pub file: InstanceFile,
     pub http: Http,
     tasks: Tasks,
@@ -96,7 +98,7 @@ impl Device {
             shut.word(),
         );
         let keys = Keys::new(Arc::new(store.clone()), tasks);
-        let watches = Watches::new(judge, store.clone(), live.clone());
+        let watches = Watches::new(judge, store.clone(), live.clone(), paths.state.clone());
         let monitor = Monitor::new(limits.clone(), keys.clone(), Arc::new(watches.clone()));
         let remote = Remote::new(
             limits.clone(),
@@ -131,6 +133,7 @@ impl Device {
             limits,
             monitor,
             watches,
+            shut,
             file,
             http,
             tasks: tasks.clone(),

@@ -18,15 +18,16 @@ pub(super) fn own(paths: &Paths) -> Vec<PathBuf> {
     ]
 }
 
-/// How strong the box of this computer is. It is tried once for a kernel and a version of ours and
-/// then remembered: a start must not wait for programs. What a command runs in is found anew in
+/// How strong the box of this computer is. It is tried once for a kernel, its settings, what makes
+/// the box and a version of ours, and then remembered: a start must not wait for programs. What a command runs in is found anew in
 /// every process; this is what the handshake and the tools' texts say.
 pub(super) async fn strength(paths: &Paths, machine: &Arc<Computer>) -> Strength {
     let file = paths.state.join("box");
     let here = format!(
-        "{} {}",
+        "{} {} {}",
         rustix::system::uname().release().to_string_lossy(),
-        env!("CARGO_PKG_VERSION")
+        env!("CARGO_PKG_VERSION"),
+        Computer::circumstances(),
     );
     let known = std::fs::read_to_string(&file).unwrap_or_default();
     if let Some((before, word)) = known.split_once('\n')

@@ -1,10 +1,14 @@
 //! A watch command for somebody at this computer: as a schedule would run it, but for the limits
 //! that are the instance's. It asks nobody; what would ask is not run.
+//!
+//! The daemon answers it where one runs ([`Here`]); without one the command runs it by itself
+//! ([`alone`]), by the same rules.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use jsonrpsee_types::ErrorObjectOwned;
@@ -12,14 +16,19 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::control::{self, Detail, refusal};
+use super::lock::Lock;
+use super::machine;
 use super::table::Monitor;
-use super::watches;
+use super::watches::{self, Judged};
 use crate::acp::MONITOR;
 use crate::clock;
-use crate::config::{Live, Mode};
-use crate::remote::{Check, Unseen, Watch};
+use crate::config::{Live, Mode, Paths};
+use crate::exec::Computer;
+use crate::permission::Engine;
+use crate::remote::{Check, Seen, Unseen, Watch};
 use crate::rt::CancellationToken;
-use crate::text::json;
+use crate::store::device::Store;
+use crate::text::{json, words};
 
 /// Runs watch commands of this computer's own people.
 pub struct Here {
@@ -47,39 +56,88 @@ impl Monitor for Here {
     fn run(&self, params: Value) -> BoxFuture<'static, Result<Value, ErrorObjectOwned>> {
         let (watch, live) = (Arc::clone(&self.watch), self.live.clone());
         async move {
-            let asked: Params = json::read(params).map_err(|why| control::unread(&why))?;
-            let mode = asked.mode.unwrap_or(Mode::Edit);
-            let mut roots = live.now().remote.roots.clone();
-            if !roots.iter().any(|root| asked.cwd.starts_with(root)) {
-                roots.push(asked.cwd.clone());
-            }
+            let asked = Params::read(params)?;
             // Dropping the call, when the command's person is gone, ends the command.
             let stop = CancellationToken::new();
             let _ends = stop.clone().drop_guard();
-            let began = clock::instant();
-            let seen = watch
-                .check(Check {
-                    instance: String::new(),
-                    grant: "local".to_owned(),
-                    schedule: "here".to_owned(),
-                    cwd: asked.cwd.clone(),
-                    roots,
-                    command: asked.command.clone(),
-                    mode,
-                    timeout: Duration::from_secs(asked.timeout),
-                    stop,
-                })
-                .await
-                .map_err(|why| unseen(why, &asked, mode))?;
-            let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            Ok(json!({
-                "hash": seen.hash, "exit": seen.exit, "bytes": seen.bytes,
-                "excerpt": seen.excerpt, "truncated": seen.truncated,
-                "duration_ms": ms, "mode": mode,
-            }))
+            let check = asked.check(&live, stop);
+            let (mode, began) = (check.mode, clock::instant());
+            let seen = watch.check(check).await;
+            let seen = seen.map_err(|why| unseen(why, &asked, mode))?;
+            Ok(said(&seen, mode, began.elapsed()))
         }
         .boxed()
     }
+}
+
+/// Runs a watch command where no daemon runs. The store is held only while the command is judged: a
+/// daemon that starts meanwhile does not wait for its end.
+///
+/// # Errors
+/// As the daemon's answer; the outer one when the store cannot be used.
+pub async fn alone(
+    paths: &Paths,
+    live: &Live,
+    lock: Lock,
+    params: Value,
+) -> anyhow::Result<Result<Value, ErrorObjectOwned>> {
+    let asked = match Params::read(params) {
+        Ok(asked) => asked,
+        Err(error) => return Ok(Err(error)),
+    };
+    let check = asked.check(live, CancellationToken::new());
+    let store = Store::open(&paths.data, &paths.state.join("chain"))
+        .await
+        .context("the store cannot be opened")?;
+    let rules = watches::rules_of(&store, &check)
+        .await
+        .context("the rules cannot be read")?;
+    let judge = Arc::new(Engine::with(Arc::new(Computer::new(machine::own(paths)))));
+    let (mode, began) = (check.mode, clock::instant());
+    let judged = match watches::judged(judge, live, rules, &check).await {
+        Ok(Judged::Runs(grant)) => Ok(grant),
+        Ok(Judged::Asks(pending)) => Err(watches::refused(&store, *pending, &check).await),
+        Err(unseen) => Err(unseen),
+    };
+    drop((store, lock));
+    let seen = match judged {
+        Ok(grant) => watches::ran(*grant, &paths.state, &check).await,
+        Err(unseen) => Err(unseen),
+    };
+    let seen = seen.map_err(|why| unseen(why, &asked, mode));
+    Ok(seen.map(|seen| said(&seen, mode, began.elapsed())))
+}
+
+impl Params {
+    fn read(params: Value) -> Result<Self, ErrorObjectOwned> {
+        json::read(params).map_err(|why| control::unread(&why))
+    }
+
+    fn check(&self, live: &Live, stop: CancellationToken) -> Check {
+        let mut roots = live.now().remote.roots.clone();
+        if !roots.iter().any(|root| self.cwd.starts_with(root)) {
+            roots.push(self.cwd.clone());
+        }
+        Check {
+            instance: String::new(),
+            grant: "local".to_owned(),
+            schedule: "here".to_owned(),
+            cwd: self.cwd.clone(),
+            roots,
+            command: self.command.clone(),
+            mode: self.mode.unwrap_or(Mode::Edit),
+            timeout: Duration::from_secs(self.timeout),
+            stop,
+        }
+    }
+}
+
+fn said(seen: &Seen, mode: Mode, took: Duration) -> Value {
+    json!({
+        "hash": seen.hash, "exit": seen.exit, "bytes": seen.bytes,
+        "excerpt": seen.excerpt, "truncated": seen.truncated,
+        "duration_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX), "mode": mode,
+    })
 }
 
 fn unseen(why: Unseen, asked: &Params, mode: Mode) -> ErrorObjectOwned {
@@ -92,19 +150,12 @@ fn unseen(why: Unseen, asked: &Params, mode: Mode) -> ErrorObjectOwned {
             why,
             "lembas help remote".to_owned(),
         ),
-        Unseen::Ask(why) => {
-            // The words are for an instance; here the line to paste stands by itself.
-            let (why, fix) = match why.split_once(watches::THERE) {
-                Some((why, fix)) => (why.to_owned(), fix.to_owned()),
-                None => (why, "lembas rules pending".to_owned()),
-            };
-            (
-                "ask",
-                format!("this would need your yes, and a watch command asks nobody: {command}"),
-                why,
-                fix,
-            )
-        }
+        Unseen::Ask { why, fix } => (
+            "ask",
+            format!("this would need your yes, and a watch command asks nobody: {command}"),
+            why,
+            fix,
+        ),
         Unseen::Timeout => (
             "timeout",
             format!(
@@ -126,6 +177,24 @@ fn unseen(why: Unseen, asked: &Params, mode: Mode) -> ErrorObjectOwned {
                 .to_owned(),
             "output that goes on has no hash".to_owned(),
             "end it in the command, or send its output elsewhere:  … >/dev/null 2>&1 &".to_owned(),
+        ),
+        Unseen::TooLong { exit, bytes } => (
+            "too_long",
+            format!(
+                "no result: the command wrote {} and ended with the status {exit}",
+                words::bytes(bytes)
+            ),
+            format!(
+                "more than {} are only hashed when it ends with 0",
+                words::bytes(
+                    crate::spec::Spec::embedded()
+                        .numbers
+                        .scheduled
+                        .monitor
+                        .kept_max
+                )
+            ),
+            "let it say less, or end with 0:  … | sha256sum".to_owned(),
         ),
         Unseen::Stopped => (
             "interrupted",

@@ -109,6 +109,7 @@ impl Daemon {
             }),
             paths: paths.clone(),
             what,
+            r#box: device.shut.word(),
             page,
             since: clock::now_ms(),
         })?;

@@ -21,6 +21,9 @@ pub struct Status {
     pub page: Option<String>,
     pub linked: Linked,
     pub limits: Limits,
+    /// How strong the box of commands is: `full`, `writes only`, `none`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub r#box: String,
     /// What is wrong with config.toml, while older settings are in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub config_problems: Vec<String>,

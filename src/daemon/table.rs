@@ -48,6 +48,8 @@ pub struct Parts {
     pub paths: Paths,
     /// `daemon` or `up`.
     pub what: &'static str,
+    /// How strong the box of commands is, as the limits say it.
+    pub r#box: &'static str,
     pub page: Option<String>,
     /// When this process began, milliseconds since the epoch.
     pub since: i64,
@@ -177,6 +179,7 @@ async fn status(parts: &Parts) -> Said {
         page: parts.page.clone(),
         linked: parts.link.state(),
         limits: Limits::from(&*config),
+        r#box: parts.r#box.to_owned(),
         config_problems: parts
             .live
             .problems()

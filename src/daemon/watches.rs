@@ -1,6 +1,7 @@
 //! Watch commands, judged and run: the engine's word, then `exec`. What would have asked is kept,
 //! with a number, until somebody at this computer says yes to it (`lembas allow --pending N`).
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -8,7 +9,7 @@ use futures_util::future::BoxFuture;
 
 use crate::agent::origin_text;
 use crate::clock;
-use crate::config::{Live, Mode};
+use crate::config::{Approvals, Live};
 use crate::exec::{MonitorError, monitor};
 use crate::ids::SessionId;
 use crate::permission::{
@@ -17,12 +18,11 @@ use crate::permission::{
 };
 use crate::remote::{Check, Seen, Unseen, Watch};
 use crate::rt;
+use crate::store::db::StoreError;
 use crate::store::device::Store;
 use crate::store::device::refused::RefusedRow;
 use crate::store::item::Scope;
 
-/// What stands between the reason and the line to paste, in words for an instance.
-pub(super) const THERE: &str = ". On that computer: ";
 /// The layer of a refusal that is only for want of somebody to ask.
 const UNATTENDED: &str = "unattended";
 
@@ -32,122 +32,162 @@ pub struct Watches {
     judge: Arc<dyn Judge>,
     store: Store,
     live: Live,
+    /// The folder that long outputs wait in.
+    room: PathBuf,
 }
 
 impl Watches {
-    pub(super) fn new(judge: Arc<dyn Judge>, store: Store, live: Live) -> Self {
-        Self { judge, store, live }
+    pub(super) fn new(judge: Arc<dyn Judge>, store: Store, live: Live, room: PathBuf) -> Self {
+        Self {
+            judge,
+            store,
+            live,
+            room,
+        }
     }
 
     async fn run(self, check: Check) -> Result<Seen, Unseen> {
-        let grant = self.judge(&check).await?;
-        let seen = monitor(grant, check.stop.clone()).await;
-        let seen = seen.map_err(|error| match error {
-            MonitorError::Spawn(why) => Unseen::Spawn(why.to_string()),
-            MonitorError::Timeout(_) => Unseen::Timeout,
-            MonitorError::Background => Unseen::Background,
-            MonitorError::Interrupted => Unseen::Stopped,
-        })?;
-        Ok(Seen {
-            hash: seen.hash,
-            exit: seen.exit,
-            bytes: seen.bytes,
-            excerpt: seen.excerpt,
-            truncated: seen.truncated,
-        })
+        let rules = rules_of(&self.store, &check)
+            .await
+            .map_err(|error| Unseen::Refused(format!("the rules cannot be read: {error}")))?;
+        match judged(Arc::clone(&self.judge), &self.live, rules, &check).await? {
+            Judged::Runs(grant) => ran(*grant, &self.room, &check).await,
+            Judged::Asks(pending) => Err(refused(&self.store, *pending, &check).await),
+        }
     }
+}
 
-    async fn judge(&self, check: &Check) -> Result<Grant, Unseen> {
-        let origin = if check.instance.is_empty() {
-            Origin::Local
-        } else {
-            Origin::Remote {
-                instance: check.instance.clone(),
-                grant: check.grant.clone(),
-            }
-        };
-        let session = SessionId::new(format!("schedule {}", check.schedule));
-        let rules = self.store.rules_for(&origin_text(&origin), &session).await;
-        let rules: Vec<Rule> = rules
-            .map_err(|error| Unseen::Refused(format!("the rules cannot be read: {error}")))?
-            .into_iter()
-            .map(|row| Rule {
-                id: row.id,
-                data: row.data,
-            })
-            .collect();
-        let config = self.live.now();
-        let request = Request {
-            tool: "monitor".to_owned(),
-            action: Action::Execute(Command {
-                text: check.command.clone(),
-                timeout: check.timeout,
-                purpose: Purpose::Monitor,
-                open: None,
-            }),
-            cwd: check.cwd.clone(),
-        };
-        let context = Context {
-            session,
-            origin: origin.clone(),
-            mode: check.mode,
-            roots: check.roots.clone(),
-            attended: Attended::Nobody,
-            approvals: config.remote.approvals,
-            sudo: config.remote.sudo,
-            released: Vec::new(),
-        };
-        let judge = Arc::clone(&self.judge);
-        let judged = rt::blocking(move || {
-            let judged = judge.judge(&request, &context, &rules);
-            match &judged {
-                // What it would have asked, for somebody at this computer to say yes to.
-                Verdict::Refuse(refusal) if refusal.layer == UNATTENDED => {
-                    let context = Context {
-                        attended: Attended::Person,
-                        ..context
-                    };
-                    match judge.judge(&request, &context, &rules) {
-                        ask @ Verdict::Ask(_) => ask,
-                        _ => judged,
-                    }
+/// Whose command it is: an instance's, or somebody's at this computer.
+fn origin(check: &Check) -> Origin {
+    if check.instance.is_empty() {
+        Origin::Local
+    } else {
+        Origin::Remote {
+            instance: check.instance.clone(),
+            grant: check.grant.clone(),
+        }
+    }
+}
+
+fn session(check: &Check) -> SessionId {
+    SessionId::new(format!("schedule {}", check.schedule))
+}
+
+/// The rules that a check is judged by.
+pub(super) async fn rules_of(store: &Store, check: &Check) -> Result<Vec<Rule>, StoreError> {
+    let (origin, session) = (origin_text(&origin(check)), session(check));
+    let rows = store.rules_for(&origin, &session).await?;
+    let rules = rows.into_iter().map(|row| Rule {
+        id: row.id,
+        data: row.data,
+    });
+    Ok(rules.collect())
+}
+
+/// A check that is not refused.
+pub(super) enum Judged {
+    Runs(Box<Grant>),
+    /// It would have asked, and nobody is asked.
+    Asks(Box<Pending>),
+}
+
+/// Judges a check as it would run now.
+pub(super) async fn judged(
+    judge: Arc<dyn Judge>,
+    live: &Live,
+    rules: Vec<Rule>,
+    check: &Check,
+) -> Result<Judged, Unseen> {
+    let config = live.now();
+    let request = Request {
+        tool: "monitor".to_owned(),
+        action: Action::Execute(Command {
+            text: check.command.clone(),
+            timeout: check.timeout,
+            purpose: Purpose::Monitor,
+            open: None,
+        }),
+        cwd: check.cwd.clone(),
+    };
+    let context = Context {
+        session: session(check),
+        origin: origin(check),
+        mode: check.mode,
+        roots: check.roots.clone(),
+        attended: Attended::Nobody,
+        approvals: config.remote.approvals,
+        sudo: config.remote.sudo,
+        released: Vec::new(),
+    };
+    let judged = rt::blocking(move || {
+        let judged = judge.judge(&request, &context, &rules);
+        match &judged {
+            // What it would have asked, for somebody at this computer to say yes to.
+            Verdict::Refuse(refusal) if refusal.layer == UNATTENDED => {
+                // It is a yes for good that is wanted, and it is given here.
+                let context = Context {
+                    attended: Attended::Person,
+                    approvals: Approvals::Full,
+                    ..context
+                };
+                match judge.judge(&request, &context, &rules) {
+                    ask @ Verdict::Ask(_) => ask,
+                    _ => judged,
                 }
-                _ => judged,
             }
-        })
-        .await;
-        match judged {
-            Some(Verdict::Allow(grant)) => Ok(grant),
-            Some(Verdict::Refuse(refusal)) => Err(Unseen::Refused(refusal.text)),
-            Some(Verdict::Ask(pending)) => {
-                let why = self.remember(&origin, *pending, check.mode).await;
-                Err(Unseen::Ask(why))
-            }
-            None => Err(Unseen::Refused("it could not be judged".to_owned())),
+            _ => judged,
         }
+    })
+    .await;
+    match judged {
+        Some(Verdict::Allow(grant)) => Ok(Judged::Runs(Box::new(grant))),
+        Some(Verdict::Ask(pending)) => Ok(Judged::Asks(pending)),
+        Some(Verdict::Refuse(refusal)) => Err(Unseen::Refused(refusal.text)),
+        None => Err(Unseen::Refused("it could not be judged".to_owned())),
     }
+}
 
-    /// Keeps a refused command and says how it can be allowed. The same one again keeps its number.
-    async fn remember(&self, origin: &Origin, pending: Pending, mode: Mode) -> String {
-        let body = pending.body.clone();
-        let (_, rule) = pending.allowed(Scope::Always);
-        let reason = body.reason.trim_end_matches('.').to_owned();
-        let row = RefusedRow {
-            number: 0,
-            origin: origin_text(origin),
-            made: clock::now_ms(),
-            body,
-            rule: rule.map(|rule| (rule.id, rule.data)),
-        };
-        let asks = format!("{reason}, and mode {} asks before that", mode.title());
-        match self.store.refuse(row).await {
-            Ok(number) => format!("{asks}{THERE}lembas allow --pending {number}"),
-            Err(error) => {
-                tracing::error!(%error, "a refused watch command could not be kept");
-                asks
-            }
+/// Runs what may run. `room`: the folder that a long output waits in.
+pub(super) async fn ran(grant: Grant, room: &Path, check: &Check) -> Result<Seen, Unseen> {
+    let seen = monitor(grant, room, check.stop.clone()).await;
+    let seen = seen.map_err(|error| match error {
+        MonitorError::Spawn(why) => Unseen::Spawn(why.to_string()),
+        MonitorError::Timeout(_) => Unseen::Timeout,
+        MonitorError::Background => Unseen::Background,
+        MonitorError::TooLong { exit, bytes } => Unseen::TooLong { exit, bytes },
+        MonitorError::Interrupted => Unseen::Stopped,
+    })?;
+    Ok(Seen {
+        hash: seen.hash,
+        exit: seen.exit,
+        bytes: seen.bytes,
+        excerpt: seen.excerpt,
+        truncated: seen.truncated,
+    })
+}
+
+/// Keeps a command that would have asked, and says which line allows it. The same one again keeps
+/// its number.
+pub(super) async fn refused(store: &Store, pending: Pending, check: &Check) -> Unseen {
+    let body = pending.body.clone();
+    let (_, rule) = pending.allowed(Scope::Always);
+    let reason = body.reason.trim_end_matches('.').to_owned();
+    let row = RefusedRow {
+        number: 0,
+        origin: origin_text(&origin(check)),
+        made: clock::now_ms(),
+        body,
+        rule: rule.map(|rule| (rule.id, rule.data)),
+    };
+    let why = format!("{reason}, and mode {} asks before that", check.mode.title());
+    let fix = match store.refuse(row).await {
+        Ok(number) => format!("lembas allow --pending {number}"),
+        Err(error) => {
+            tracing::error!(%error, "a refused watch command could not be kept");
+            "df -h ~".to_owned()
         }
-    }
+    };
+    Unseen::Ask { why, fix }
 }
 
 impl Watch for Watches {

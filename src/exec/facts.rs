@@ -76,6 +76,18 @@ impl Computer {
     }
 }
 
+impl Computer {
+    /// Why commands run in no box here, and what helps: for people.
+    pub fn why_no_box() -> (&'static str, &'static str) {
+        fence::why_none()
+    }
+
+    /// What decides whether a box can be made, in one line.
+    pub fn circumstances() -> String {
+        fence::circumstances()
+    }
+}
+
 impl Engine {
     /// The engine for this computer, with this program's usual folders as its own.
     pub fn load() -> Self {

@@ -45,6 +45,39 @@ pub(super) fn strength() -> Strength {
     })
 }
 
+/// Why there is no box, and what helps: for people.
+pub(super) fn why_none() -> (&'static str, &'static str) {
+    match (cfg!(target_os = "linux"), bwrap()) {
+        (false, _) => ("no box is made on this system", "lembas help remote"),
+        (true, None) => (
+            "bubblewrap is not installed",
+            "install the package bubblewrap, then start lembas again",
+        ),
+        (true, Some(_)) => (
+            "bubblewrap is installed, but the system lets it make no user namespaces",
+            "bwrap --unshare-user --unshare-net --ro-bind / / true          (it says what is refused)",
+        ),
+    }
+}
+
+/// What decides whether a box can be made: when it changes, the box is tried again.
+pub(super) fn circumstances() -> String {
+    use std::os::unix::fs::MetadataExt as _;
+    let maker = bwrap().and_then(|path| Some((path, path.metadata().ok()?)));
+    let maker = maker.map_or_else(
+        || "no maker".to_owned(),
+        |(path, meta)| format!("{} {} {}", path.display(), meta.mtime(), meta.size()),
+    );
+    let settings = [
+        "/proc/sys/user/max_user_namespaces",
+        "/proc/sys/kernel/unprivileged_userns_clone",
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+    ]
+    .map(|path| std::fs::read_to_string(path).unwrap_or_default())
+    .map(|text| text.trim().to_owned());
+    format!("{maker} {}", settings.join(" "))
+}
+
 fn bwrap() -> Option<&'static Path> {
     static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOUND

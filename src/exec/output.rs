@@ -7,7 +7,8 @@ use tokio::io::AsyncWriteExt as _;
 /// How much of the beginning and of the end is kept in memory, each.
 pub const KEPT_BYTES: usize = 256 * 1024;
 
-/// The largest file that the whole output goes into; what comes after is counted and dropped.
+/// The largest file that the whole output goes into; what comes after is counted and dropped, but
+/// for its end, and [`Kept::missing`] says how much.
 const MOST_SPILLED: u64 = 256 * 1024 * 1024;
 
 /// Output that ended.
@@ -19,6 +20,8 @@ pub struct Kept {
     pub bytes: u64,
     /// Where the whole is (or its first 256 MiB), when it is longer than what is kept here.
     pub spill: Option<PathBuf>,
+    /// Bytes that are nowhere: neither kept here nor on disk.
+    pub missing: u64,
 }
 
 impl Kept {
@@ -46,6 +49,7 @@ impl Kept {
             tail: String::new(),
             bytes: text.len() as u64,
             spill: None,
+            missing: 0,
         }
     }
 }
@@ -57,8 +61,12 @@ pub(super) struct Keeping {
     bytes: u64,
     path: PathBuf,
     file: Option<tokio::fs::File>,
+    /// Bytes of the file, and how many it may have.
     spilled: u64,
+    most: u64,
     failed: bool,
+    /// The file is as long as it may be.
+    full: bool,
     /// Bytes of a character that is not whole yet.
     rest: Vec<u8>,
 }
@@ -72,7 +80,9 @@ impl Keeping {
             path,
             file: None,
             spilled: 0,
+            most: MOST_SPILLED,
             failed: false,
+            full: false,
             rest: Vec::new(),
         }
     }
@@ -94,22 +104,27 @@ impl Keeping {
     }
 
     async fn spill(&mut self, rest: &[u8]) {
-        if self.failed || self.spilled > MOST_SPILLED {
+        if self.failed || self.full {
             return;
         }
         if self.file.is_none() {
             match create(&self.path).await {
                 Ok(mut file) => {
                     self.failed |= file.write_all(&self.head).await.is_err();
+                    self.spilled = self.head.len() as u64;
                     self.file = Some(file);
                 }
                 Err(_) => self.failed = true,
             }
         }
         if let Some(file) = &mut self.file {
-            self.spilled += rest.len() as u64;
+            let room =
+                usize::try_from(self.most.saturating_sub(self.spilled)).unwrap_or(usize::MAX);
+            self.full = rest.len() > room;
+            let fits = rest.get(..room).unwrap_or(rest);
+            self.spilled += fits.len() as u64;
             // A full disk costs the whole output, not the command.
-            self.failed |= file.write_all(rest).await.is_err();
+            self.failed |= file.write_all(fits).await.is_err();
         }
     }
 
@@ -140,12 +155,28 @@ impl Keeping {
         if !cut {
             self.head.extend(self.tail.drain(..));
         }
+        if self.failed {
+            // Half a file would be taken for the whole.
+            self.file = None;
+            let _ = tokio::fs::remove_file(&self.path).await;
+        }
+        let from = if self.failed {
+            self.head.len() as u64
+        } else {
+            self.spilled
+        };
+        let missing = if cut {
+            self.bytes.saturating_sub(from + self.tail.len() as u64)
+        } else {
+            0
+        };
         let tail: Vec<u8> = self.tail.into();
         let kept = Kept {
             head: String::from_utf8_lossy(&self.head).into_owned(),
             tail: String::from_utf8_lossy(&tail).into_owned(),
             bytes: self.bytes,
             spill: (cut && !self.failed).then(|| self.path.clone()),
+            missing,
         };
         if !cut && self.file.is_some() {
             let _ = tokio::fs::remove_file(&self.path).await;
@@ -176,4 +207,42 @@ async fn create(path: &std::path::Path) -> std::io::Result<tokio::fs::File> {
     let mut options = tokio::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     options.open(path).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn kept(path: PathBuf, most: u64, pieces: usize) -> Kept {
+        let mut keeping = Keeping::new(path);
+        keeping.most = most;
+        for n in 0..pieces {
+            let piece = vec![b'a' + u8::try_from(n % 26).unwrap(); 100_000];
+            keeping.take(&piece, &|_| {}).await;
+        }
+        keeping.finish(&|_| {}).await
+    }
+
+    #[tokio::test]
+    async fn what_is_on_no_disk_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("spill/out");
+        // Two ends in memory, all on disk.
+        let whole = kept(path.clone(), 2_000_000, 20).await;
+        assert_eq!((whole.bytes, whole.missing), (2_000_000, 0));
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 2_000_000);
+        // The file ends at its bound; the end is in memory all the same.
+        let long = kept(path.clone(), 1_000_000, 20).await;
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 1_000_000);
+        let end = KEPT_BYTES as u64;
+        assert_eq!((long.bytes, long.missing), (2_000_000, 1_000_000 - end));
+        assert!(long.text().ends_with('t'));
+        // Where no file can be made, only what memory holds is there.
+        let nowhere = kept(path.join("no/folder"), 2_000_000, 20).await;
+        assert_eq!(nowhere.spill, None);
+        assert_eq!(nowhere.missing, 2_000_000 - 2 * end);
+        // Short output needs none.
+        let short = kept(path.join("no/folder"), 1, 2).await;
+        assert_eq!((short.spill, short.missing), (None, 0));
+    }
 }

@@ -1,7 +1,7 @@
 //! One shell with its keeper and its pipe.
 
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::process::Stdio;
 
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -30,7 +30,15 @@ pub(super) struct Process {
     control: Option<OwnedFd>,
     status: pipe::Receiver,
     exit: Option<i32>,
+    /// What the box's maker says, where that is not part of the output.
+    maker: Option<pipe::Receiver>,
 }
+
+/// What a shell says when the box is made and it is in it.
+const ENTERED: &str = "entered\n";
+
+/// The most that is read of what the box's maker says; more of it is not needed to say why.
+const COMPLAINT: u64 = 4096;
 
 impl Process {
     /// Starts the shell, boxed or not.
@@ -45,30 +53,41 @@ impl Process {
         let _ = rustix::pipe::fcntl_setpipe_size(&output, 256 * 1024);
         let (control_read, control) = pipe_with(PipeFlags::CLOEXEC).map_err(spawn)?;
         let (status, status_write) = pipe_with(PipeFlags::CLOEXEC).map_err(spawn)?;
-        let mut command = command(run, fence)?;
+        // The box's maker stays while anything runs in the box: where it must be seen who holds
+        // the pipe, it gets another one for itself.
+        let apart = left == Leftover::Notice && fence.launcher().is_some();
+        let mut command = command(run, fence, apart.then(|| write.as_raw_fd()))?;
+        let (maker, own) = if apart {
+            let (maker, own) = pipe_with(PipeFlags::CLOEXEC).map_err(spawn)?;
+            (Some(maker), own)
+        } else {
+            (None, write.try_clone().map_err(ExecError::Spawn)?)
+        };
         command
             .stdin(Stdio::null())
-            .stdout(write.try_clone().map_err(ExecError::Spawn)?)
-            .stderr(write)
+            .stdout(own.try_clone().map_err(ExecError::Spawn)?)
+            .stderr(own)
             .env_clear()
             .envs(run.environment.iter().map(|(k, v)| (k, v)))
             .current_dir(&run.cwd);
+        let passed = [fence.passed(), apart.then(|| write.as_raw_fd())];
         prepare(
             &mut command,
             control_read.as_raw_fd(),
             status_write.as_raw_fd(),
-            fence,
+            passed,
             left,
         );
         let child = command.spawn().map_err(ExecError::Spawn)?;
         // The command holds its own copies of the pipe's write end, which would keep it open.
         drop(command);
-        drop((control_read, status_write));
+        drop((control_read, status_write, write));
         let process = Self {
             child,
             control: Some(control),
             status: receiver(status)?,
             exit: None,
+            maker: maker.map(receiver).transpose()?,
         };
         Ok((process, Output(receiver(output)?)))
     }
@@ -92,6 +111,21 @@ impl Process {
         };
         self.exit = Some(exit);
         exit
+    }
+
+    /// Why the box was not made, once everything has ended; none when the shell was in it.
+    pub(super) async fn not_boxed(&mut self) -> Option<String> {
+        let mut said = Vec::new();
+        // Everyone who could write has ended: there is an end.
+        let _ = self
+            .maker
+            .take()?
+            .take(COMPLAINT)
+            .read_to_end(&mut said)
+            .await;
+        let said = String::from_utf8_lossy(&said);
+        let line = said.lines().next().unwrap_or("it ended before the command");
+        (!said.ends_with(ENTERED)).then(|| line.to_owned())
     }
 
     /// Tells everything in the box or session to end.
@@ -140,7 +174,7 @@ fn exit_of(raw: i32) -> i32 {
     clippy::disallowed_methods,
     reason = "this is the module that runs programs"
 )]
-fn command(run: &Run, fence: &Fence) -> Result<Command, ExecError> {
+fn command(run: &Run, fence: &Fence, apart: Option<RawFd>) -> Result<Command, ExecError> {
     let shell = super::facts::shell().ok_or(ExecError::NoShell)?;
     let mut command = match fence.launcher() {
         Some((program, arguments)) => {
@@ -150,8 +184,18 @@ fn command(run: &Run, fence: &Fence) -> Result<Command, ExecError> {
         }
         None => Command::new(&shell),
     };
+    let plain = ["--noprofile", "--norc", "-c", "--"];
+    if let Some(output) = apart {
+        let enter = format!(
+            "echo {}; exec 1>&{output} 2>&{output} {output}>&-; exec \"$0\" {} \"$1\"",
+            ENTERED.trim_end(),
+            plain.join(" "),
+        );
+        command.args(plain).arg(enter).arg(&shell);
+    } else {
+        command.args(plain);
+    }
     // The text is what was judged, byte for byte. `--` so that it is never taken for an option.
-    command.args(["--noprofile", "--norc", "-c", "--"]);
     command.arg(&run.text);
     command.kill_on_drop(false);
     Ok(command)
@@ -159,7 +203,13 @@ fn command(run: &Run, fence: &Fence) -> Result<Command, ExecError> {
 
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "pre_exec is where the keeper splits off")]
-fn prepare(command: &mut Command, control: i32, status: i32, fence: &Fence, left: Leftover) {
+fn prepare(
+    command: &mut Command,
+    control: RawFd,
+    status: RawFd,
+    passed: [Option<RawFd>; 2],
+    left: Leftover,
+) {
     use super::keeper::{Pipes, split};
     let pipes = Pipes {
         control,
@@ -169,14 +219,17 @@ fn prepare(command: &mut Command, control: i32, status: i32, fence: &Fence, left
             Leftover::Notice => 3_000,
         },
     };
-    let passed = fence.passed();
     // SAFETY: only system calls that are allowed between fork and exec; `passed` is copied.
     unsafe {
         command.pre_exec(move || {
             split(pipes)?;
             rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-            if let Some(fd) = passed {
-                // The filter's descriptor goes on to the box.
+            if left == Leftover::Notice {
+                // What the shell says of a crash says too whether a core was written.
+                no_core();
+            }
+            for fd in passed.into_iter().flatten() {
+                // They go on to the box.
                 let fd = std::os::fd::BorrowedFd::borrow_raw(fd);
                 rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::empty())?;
             }
@@ -185,10 +238,22 @@ fn prepare(command: &mut Command, control: i32, status: i32, fence: &Fence, left
     }
 }
 
+/// No core files of a crashed child.
+#[cfg(target_os = "linux")]
+fn no_core() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = Rlimit {
+        current: Some(0),
+        ..getrlimit(Resource::Core)
+    };
+    // Where it cannot be set, it stays as it was, and is the same at the next run.
+    let _ = setrlimit(Resource::Core, limit);
+}
+
 /// Without subreapers: a session of its own, ended as a group.
 #[cfg(not(target_os = "linux"))]
 #[expect(unsafe_code, reason = "pre_exec is where the session begins")]
-fn prepare(command: &mut Command, _: i32, _: i32, _: &Fence, _: Leftover) {
+fn prepare(command: &mut Command, _: RawFd, _: RawFd, _: [Option<RawFd>; 2], _: Leftover) {
     // SAFETY: one system call that is allowed between fork and exec.
     unsafe {
         command.pre_exec(|| {

@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 
 use super::auth::Signed;
 use super::error::{ApiError, ApiResult};
-use super::{Shared, asks, auth, chats, devices, front, messages, models, pairing, sse};
+use super::{
+    Shared, asks, auth, chats, devices, front, messages, models, pairing, sse, unattended,
+};
 use crate::clock::{now_ms, timeout};
 use crate::store::hub::chats::ChatFilter;
 
@@ -38,7 +40,7 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
         )
         .route("/devices/{id}/directories", get(devices::directories))
         .route("/devices/{id}/retry", post(devices::retry))
-        .route("/devices/{id}/scheduled", post(devices::scheduled))
+        .route("/devices/{id}/scheduled", post(unattended::scheduled))
         .route("/link/lookup", post(pairing::lookup))
         .route("/link/approve", post(pairing::approve))
         .route("/link/deny", post(pairing::deny))
@@ -68,7 +70,7 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
         .layer(axum::middleware::from_fn(in_time));
     Router::new()
         .route("/events", get(sse::events))
-        .route("/devices/{id}/monitor", post(devices::monitor))
+        .route("/devices/{id}/monitor", post(unattended::monitor))
         .merge(quick)
         .layer(from_fn_with_state(Arc::clone(shared), own_page))
         .fallback(|| async {

@@ -13,17 +13,13 @@ use serde_json::{Value, json};
 use super::auth::Signed;
 use super::error::{ApiError, ApiResult, Query};
 use super::events::{Audience, Event};
-use super::messages;
-use super::{Shared, asks, chats, view};
+use super::{Shared, asks, view};
 use crate::clock::now_ms;
-use crate::ids::random_hex;
 use crate::rpc::{CallError, Peer};
 use crate::store::hub::devices::Device;
-use crate::text::json;
 
-/// How long a listing of folders, and a check of a watch command, may take.
+/// How long a listing of folders may take.
 const SMALL: Duration = Duration::from_secs(15);
-const MONITOR: Duration = Duration::from_secs(650);
 
 /// A computer of the account.
 pub(super) async fn own(shared: &Shared, signed: &Signed, id: &str) -> ApiResult<Device> {
@@ -58,7 +54,13 @@ pub(super) fn refused(device: &Device, error: CallError) -> ApiError {
             let answer = ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", said)
                 .with("reason", reason.clone())
                 .with("number", error.code);
+            let answer = match text("try") {
+                Some(line) => answer.next(line),
+                None => answer,
+            };
             match (reason.as_str(), path) {
+                // The whole computer is no folder to allow.
+                ("root", Some(path)) if path == "/" => answer.with("path", path),
                 ("outside" | "roots" | "root", Some(path)) => answer
                     .next(format!("lembas roots add {path}"))
                     .with("path", path),
@@ -225,93 +227,4 @@ pub(super) async fn retry(
     peer.close(crate::link::ws::code::RESTART, "restart");
     let text = format!("{name} did not answer: its link was closed so that it dials anew.");
     Ok(Json(json!({ "state": "dialling", "text": text })))
-}
-
-/// `POST /devices/{id}/monitor`: one check of a watch command, as the computer judges it.
-pub(super) async fn monitor(
-    signed: Signed,
-    State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
-    body: Result<Json<Value>, JsonRejection>,
-) -> ApiResult<Json<Value>> {
-    let Json(mut params) = body?;
-    let device = own(&shared, &signed, &id).await?;
-    able(&shared, &device, "scheduled")?;
-    let peer = peer(&shared, &device)?;
-    let Some(map) = params.as_object_mut() else {
-        return Err(ApiError::bad("The request cannot be read.").why("it must be an object"));
-    };
-    map.entry("schedule")
-        .or_insert_with(|| format!("page-{}", signed.account).into());
-    map.entry("run").or_insert_with(|| random_hex(8).into());
-    let answer = peer
-        .request_within("_lembas/monitor", params, MONITOR)
-        .await;
-    Ok(Json(answer.map_err(|e| refused(&device, e))?))
-}
-
-fn able(shared: &Shared, device: &Device, capability: &str) -> ApiResult<()> {
-    match shared.links.get(&device.id) {
-        Some(link) if !link.can(capability) => Err(ApiError::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "unable",
-            format!("lembas on {} cannot do this yet.", device.name),
-        )
-        .next("Update lembas on that computer.")),
-        _ => Ok(()),
-    }
-}
-
-#[derive(Deserialize)]
-pub(super) struct Scheduled {
-    cwd: String,
-    text: String,
-    model: String,
-    mode: Option<String>,
-    approval_wait: Option<u64>,
-    key: String,
-}
-
-/// `POST /devices/{id}/scheduled`: one scheduled run, begun now.
-pub(super) async fn scheduled(
-    signed: Signed,
-    State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
-    body: Result<Json<Scheduled>, JsonRejection>,
-) -> ApiResult<Json<Value>> {
-    let Json(body) = body?;
-    messages::good_key(&body.key)?;
-    let device = own(&shared, &signed, &id).await?;
-    able(&shared, &device, "scheduled")?;
-    let key = format!("run:{}", body.key);
-    let known = shared
-        .store
-        .chat_keyed(device.id.clone(), key.clone())
-        .await?;
-    let chat = match known {
-        Some(chat) => chat,
-        None => {
-            let mut run =
-                json!({ "schedule": format!("page-{}", signed.account), "run": body.key });
-            if let Some(map) = run.as_object_mut() {
-                if let Some(mode) = &body.mode {
-                    map.insert("mode".to_owned(), mode.clone().into());
-                }
-                if let Some(wait) = body.approval_wait {
-                    map.insert("approval_wait".to_owned(), wait.into());
-                }
-            }
-            let ours = json!({ "model": body.model, "scheduled": run });
-            let params = json!({ "cwd": body.cwd, "mcpServers": [], "_meta": { "lembas": ours } });
-            chats::opened(&shared, &device, params, Some(&key), body.mode.as_deref()).await?
-        }
-    };
-    let first = json!({ "key": body.key, "text": body.text });
-    let first =
-        json::read(first).map_err(|why| ApiError::bad("The message cannot be read.").why(why))?;
-    messages::put(&shared, &chat, first).await?;
-    let chat = chats::own(&shared, &signed, chat.id).await?;
-    Ok(Json(
-        json!({ "chat": view::chat(&shared, &chat).await?, "run": body.key }),
-    ))
 }

@@ -6,10 +6,10 @@ mod files;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::rule::{Pattern, Terms, Wanted, pattern};
+use super::rule::{Pattern, Terms, WATCH, Wanted, pattern};
 use super::{
-    Action, Attended, BoxKind, Context, Facts, Grant, Origin, Pending, Refusal, Request, Rule, Run,
-    Verdict, paths, words,
+    Action, Attended, BoxKind, Context, Facts, Grant, Origin, Pending, Purpose, Refusal, Request,
+    Rule, Run, Verdict, paths, words,
 };
 use crate::config::Approvals;
 use crate::ids::{AskId, CallId, Digest};
@@ -162,7 +162,7 @@ impl Judging<'_> {
                 let covering = wanted.as_ref().and_then(|wanted| {
                     self.rules.iter().find(|terms| {
                         terms.applies(&self.request.cwd, self.context)
-                            && terms.covers_box(kind)
+                            && terms.covers_box(kind, self.watches())
                             && terms.patterns.iter().any(|p| p.covers(wanted))
                     })
                 });
@@ -288,6 +288,7 @@ impl Judging<'_> {
             self.scopes()
         };
         let kind_word = kind.map_or("", BoxKind::word);
+        let covered = if self.watches() { WATCH } else { kind_word };
         let rule = (!once).then(|| {
             Rule::of(&Terms {
                 allow: true,
@@ -296,8 +297,8 @@ impl Judging<'_> {
                 session: Some(self.context.session.clone()),
                 kind: match subject.kind {
                     "write" => BoxKind::Roots.word().to_owned(),
-                    _ if kind_word.is_empty() => BoxKind::Read.word().to_owned(),
-                    _ => kind_word.to_owned(),
+                    _ if covered.is_empty() => BoxKind::Read.word().to_owned(),
+                    _ => covered.to_owned(),
                 },
                 patterns: patterns.clone(),
                 from: subject.command.chars().take(200).collect(),
@@ -315,7 +316,7 @@ impl Judging<'_> {
             r#box: kind_word.to_owned(),
             covers: (!once).then(|| {
                 let always = scopes.contains(&Scope::Always);
-                words::covers(&patterns, kind_word, !always)
+                words::covers(&patterns, covered, !always)
             }),
             widest: if once { None } else { words::widest(&patterns) },
             scopes,
@@ -330,6 +331,11 @@ impl Judging<'_> {
         };
         let grant = self.grant(subject, None);
         Verdict::Ask(Box::new(Pending::new(body, grant, rule)))
+    }
+
+    /// Whether it is a watch command.
+    fn watches(&self) -> bool {
+        matches!(&self.request.action, Action::Execute(c) if c.purpose == Purpose::Monitor)
     }
 
     /// The yeses that would count, by who can give them.

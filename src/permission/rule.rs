@@ -125,8 +125,12 @@ impl Terms {
             && self.session.as_ref().is_none_or(|s| *s == context.session)
     }
 
-    /// Whether a yes to a box of that kind is a yes to this one.
-    pub(super) fn covers_box(&self, kind: BoxKind) -> bool {
+    /// Whether a yes to a box of that kind is a yes to this one. A yes to a watch command, whose
+    /// disk is read-only whatever it needs, is one to watch commands alone.
+    pub(super) fn covers_box(&self, kind: BoxKind, watch: bool) -> bool {
+        if self.kind == WATCH {
+            return watch;
+        }
         let rank = |word: &str| match word {
             "read" => 0,
             "roots" => 1,
@@ -148,6 +152,9 @@ impl Pattern {
         }
     }
 }
+
+/// The kind of a rule for watch commands.
+pub(super) const WATCH: &str = "watch";
 
 /// What a part of a request wants, as far as rules can speak of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

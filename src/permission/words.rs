@@ -10,6 +10,7 @@ pub(super) fn covers(patterns: &[Pattern], kind: &str, session: bool) -> String 
     let list: Vec<String> = patterns.iter().map(one).collect();
     let boxed = match kind {
         "open" => ", outside of the box",
+        "watch" => ", as a watch command: it changes nothing",
         "" | "read" => "",
         _ => ", boxed",
     };

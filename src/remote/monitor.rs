@@ -23,7 +23,7 @@ use crate::config::Mode;
 use crate::rpc::RpcError;
 use crate::rt::{self, CancellationToken};
 use crate::spec::{self, Spec};
-use crate::text::json;
+use crate::text::{json, words};
 use queue::Queue;
 
 /// The longest command, in bytes.
@@ -72,13 +72,21 @@ pub struct Seen {
 pub enum Unseen {
     /// The rules say no; the words say which.
     Refused(String),
-    /// A person would have to be asked; the words say how to allow it on this computer.
-    Ask(String),
+    /// A person would have to be asked: about what, and the line that allows it on this computer.
+    Ask {
+        why: String,
+        fix: String,
+    },
     Timeout,
     /// It could not be started, and why.
     Spawn(String),
     /// A child still held the output after the shell's end.
     Background,
+    /// The command ended with this status after more output than is kept for one that is not 0.
+    TooLong {
+        exit: i32,
+        bytes: u64,
+    },
     /// `stop` was set off.
     Stopped,
 }
@@ -284,7 +292,10 @@ const INTERRUPTED: &str = "the check was interrupted on this computer before it 
 fn said(unseen: Unseen, timeout: Duration) -> Did {
     match unseen {
         Unseen::Refused(text) => Did::Refused(refusal("refused", text).into()),
-        Unseen::Ask(text) => Did::Refused(refusal("ask", text).into()),
+        Unseen::Ask { why, fix } => {
+            let text = format!("{why}. On that computer: {fix}");
+            Did::Refused(refusal("ask", text).fixed_by(fix).into())
+        }
         Unseen::Spawn(text) => {
             let text = format!("the command could not be started: {text}");
             Did::Refused(refusal("spawn", text).into())
@@ -297,6 +308,15 @@ fn said(unseen: Unseen, timeout: Duration) -> Did {
             let text =
                 "the command left a program behind that still writes: a check runs to its end";
             Did::Failed(refusal("background", text).into())
+        }
+        Unseen::TooLong { exit, bytes } => {
+            let text = format!(
+                "the command wrote {} and ended with the status {exit}: more than {} are only \
+                 hashed when it ends with 0",
+                words::bytes(bytes),
+                words::bytes(numbers().kept_max),
+            );
+            Did::Failed(refusal("too_long", text).into())
         }
         Unseen::Stopped => Did::Failed(refusal("interrupted", INTERRUPTED).into()),
     }

@@ -21,7 +21,8 @@ pub(crate) fn taken(remote: &Remote, code: i64) -> Result<(), Refusal> {
     if remote.scheduled {
         Ok(())
     } else {
-        Err(Refusal::new(code, "off", numbers().texts.raw("off")))
+        let off = Refusal::new(code, "off", numbers().texts.raw("off"));
+        Err(off.fixed_by("lembas service scheduled on"))
     }
 }
 

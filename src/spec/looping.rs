@@ -124,6 +124,8 @@ pub struct Monitor {
     pub queue: Duration,
     /// How long a child may hold the pipe after the shell's end.
     pub background: Duration,
+    /// Bytes of an output that are kept until the status is known.
+    pub kept_max: u64,
 }
 
 /// Texts with variables, by name. Which names there are is checked when the spec is parsed.
@@ -415,6 +417,7 @@ impl Monitor {
             parallel: node.get("parallel").size(),
             queue: seconds(&node.get("queue_seconds")),
             background: ms(&node.get("background_ms")),
+            kept_max: node.get("kept_max_bytes").number(),
         }
     }
 }

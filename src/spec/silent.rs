@@ -1,5 +1,31 @@
-//! Whether a scheduled run's reply is one that nobody needs to hear (acp.md Z3, loop.json
-//! `scheduled.sentinel`). Device and instance use this same function.
+//! How a scheduled run went, and whether its reply is one that nobody needs to hear (acp.md Z3,
+//! loop.json `scheduled.sentinel`). Device and instance use these same functions.
+
+/// How the turn of a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// The model had said all that it wanted.
+    Whole,
+    /// A person or a limit stopped it.
+    Cancelled,
+    /// Anything else: an error, too many steps or refusals, an answer that was cut.
+    Cut,
+}
+
+/// A run's status, and the text that it reports: `ok`, `silent`, `failed` or `cancelled`.
+pub fn run_status(end: RunEnd, reply: &str, sentinel: &str) -> (&'static str, String) {
+    let (status, text) = match silent(reply, sentinel) {
+        Reply::Said(text) => ("ok", text),
+        Reply::Silent(text) => ("silent", text),
+        Reply::Empty => ("failed", String::new()),
+    };
+    let status = match end {
+        RunEnd::Whole => status,
+        RunEnd::Cancelled => "cancelled",
+        RunEnd::Cut => "failed",
+    };
+    (status, text)
+}
 
 /// What a reply comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ids::{AskId, CallId, Digest, Position, Seq};
+use crate::spec::RunEnd;
 
 /// One numbered fact of one session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,6 +73,18 @@ pub enum Stop {
     Cancelled,
     /// The turn could not go on; `reason` of the item says why, in words.
     Failed,
+}
+
+impl Stop {
+    /// What it means for a scheduled run; `reason`: why the turn ended, where the model did not
+    /// simply stop.
+    pub fn of_run(self, reason: Option<&str>) -> RunEnd {
+        match self {
+            Self::Cancelled => RunEnd::Cancelled,
+            Self::EndTurn if reason.is_none() => RunEnd::Whole,
+            _ => RunEnd::Cut,
+        }
+    }
 }
 
 /// How a call ended.

@@ -105,6 +105,13 @@ fn told(ended: &Ended) -> Outcome {
         ),
         (How::Stopped, _) => (Some("[stopped]".to_owned()), CallStatus::Cancelled, None),
     };
+    if ended.output.missing > 0 {
+        let missing = crate::text::words::bytes(ended.output.missing);
+        push(
+            &mut text,
+            &format!("[{missing} of the output are nowhere: it was longer than what is kept]"),
+        );
+    }
     if let Some(line) = &ended.blocked {
         push(
             &mut text,

@@ -1,5 +1,7 @@
 //! The spec's own cases, run against this implementation. An area without a runner fails.
 
+mod unattended;
+
 use lembas::plan::{Change, Plan};
 use lembas::spec::{Contents, Facts, Narrowed, Reply, Spec, fill, silent};
 use serde_json::{Value, json};
@@ -12,6 +14,8 @@ fn runner(area: &str) -> Option<Runner> {
         "fill" => Some(run_fill),
         "narrow" => Some(run_narrow),
         "silent" => Some(run_silent),
+        "scheduled" => Some(unattended::scheduled),
+        "monitor" => Some(unattended::monitor),
         "progress" => Some(run_progress),
         "plan" => Some(run_plan),
         _ => None,

@@ -1,5 +1,7 @@
 //! Real processes: what a command may do in its box, and that nothing survives it.
 
+mod watch;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -470,48 +472,5 @@ async fn a_read_sees_the_roots_and_nothing_of_anybody() {
     assert!(
         said.starts_with("mine") && !said.contains("secret"),
         "{said}"
-    );
-}
-
-#[tokio::test]
-async fn a_watch_command_is_hashed_as_written_and_boxed() {
-    let Some(place) = Place::full() else { return };
-    let watch = |text: &'static str, timeout: u64| {
-        let request = place.request(text, Duration::from_secs(timeout), false, Purpose::Monitor);
-        let mut context = place.context(Mode::Auto);
-        context.attended = Attended::Nobody;
-        let Verdict::Allow(grant) = place.engine.judge(&request, &context, &[]) else {
-            panic!("{text}");
-        };
-        exec::monitor(grant, CancellationToken::new())
-    };
-    let hash = |text: &str| lembas::ids::Digest::of(text.as_bytes()).to_string();
-    let seen = watch("echo a; echo b >&2; exit 2", 10).await.unwrap();
-    assert_eq!(seen.hash, hash("2\na\nb\n"));
-    assert_eq!(
-        (seen.exit, seen.bytes, seen.excerpt.as_str()),
-        (2, 4, "a\nb\n")
-    );
-    let seen = watch("seq 1 300000; exit 1", 20).await.unwrap();
-    let all: String = (1..=300_000).map(|n| format!("{n}\n")).collect();
-    assert_eq!(seen.hash, hash(&format!("1\n{all}")));
-    assert!(seen.truncated && seen.excerpt.chars().count() < 4_100);
-    assert_eq!(watch("kill -KILL $$", 10).await.unwrap().exit, 137);
-    let again = watch("env | sort; umask; pwd", 10).await.unwrap();
-    assert_eq!(
-        again.hash,
-        watch("env | sort; umask; pwd", 10).await.unwrap().hash
-    );
-    assert!(
-        watch("echo x > here; ls", 10)
-            .await
-            .unwrap()
-            .excerpt
-            .contains("Read-only")
-    );
-    assert_eq!(watch("sleep 30", 1).await.unwrap_err().reason(), "timeout");
-    assert_eq!(
-        watch("sleep 30 & echo a", 10).await.unwrap_err().reason(),
-        "background"
     );
 }

@@ -8,4 +8,5 @@ mod models;
 mod pairing;
 pub(crate) mod rig;
 mod signing;
+mod unattended;
 mod upstream;

@@ -18,6 +18,7 @@ mod files;
 mod hub;
 mod layers;
 mod link;
+mod monitor;
 mod oracle;
 mod refusals;
 mod schema;

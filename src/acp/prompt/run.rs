@@ -5,25 +5,21 @@ use serde_json::{Value, json};
 use crate::acp::port::OneSession;
 use crate::ids::Seq;
 use crate::session::Scheduled;
-use crate::spec::{Reply, Spec, silent};
+use crate::spec::{Spec, run_status};
 use crate::store::item::{Body, Stop};
 
 /// Items that are read from the store at once.
 const BATCH: usize = 256;
 
 /// `{ schedule, run, status, reply }`: `ok`, `silent`, `failed` or `cancelled` (R137).
-pub(crate) fn report(scheduled: &Scheduled, stop: Stop, reply: &str) -> Value {
-    let reply = silent(reply, &Spec::embedded().numbers.scheduled.sentinel);
-    let (status, text) = match reply {
-        Reply::Empty => ("failed", String::new()),
-        Reply::Said(text) => ("ok", text),
-        Reply::Silent(text) => ("silent", text),
-    };
-    let status = match stop {
-        Stop::Cancelled => "cancelled",
-        Stop::Failed | Stop::Refusal => "failed",
-        _ => status,
-    };
+pub(crate) fn report(
+    scheduled: &Scheduled,
+    stop: Stop,
+    reason: Option<&str>,
+    reply: &str,
+) -> Value {
+    let sentinel = &Spec::embedded().numbers.scheduled.sentinel;
+    let (status, text) = run_status(stop.of_run(reason), reply, sentinel);
     json!({
         "schedule": scheduled.schedule, "run": scheduled.run, "status": status, "reply": text,
     })
@@ -66,18 +62,19 @@ mod tests {
             run: "r".to_owned(),
             approval_wait: 1800,
         };
-        for (stop, reply, status) in [
-            (Stop::EndTurn, "done", "ok"),
-            (Stop::MaxTokens, "cut", "ok"),
-            (Stop::MaxTurnRequests, "as far as I came", "ok"),
-            (Stop::EndTurn, "[SILENT]", "silent"),
-            (Stop::EndTurn, " \n", "failed"),
-            (Stop::Failed, "half", "failed"),
-            (Stop::Refusal, "no", "failed"),
-            (Stop::Cancelled, "[SILENT]", "cancelled"),
+        for (stop, reason, reply, status) in [
+            (Stop::EndTurn, None, "done", "ok"),
+            (Stop::EndTurn, Some("three refusals"), "done", "failed"),
+            (Stop::MaxTokens, None, "cut\n[SILENT]", "failed"),
+            (Stop::MaxTurnRequests, None, "as far as I came", "failed"),
+            (Stop::EndTurn, None, "[SILENT]", "silent"),
+            (Stop::EndTurn, None, " \n", "failed"),
+            (Stop::Failed, Some("gone"), "half", "failed"),
+            (Stop::Refusal, None, "no", "failed"),
+            (Stop::Cancelled, None, "[SILENT]", "cancelled"),
         ] {
             assert_eq!(
-                report(&scheduled, stop, reply)["status"],
+                report(&scheduled, stop, reason, reply)["status"],
                 status,
                 "{stop:?} {reply:?}"
             );

@@ -57,6 +57,7 @@ fn status(state: &str) -> Status {
             approvals: Approvals::Once,
             approval_timeout_s: Some(600),
         },
+        r#box: "full".into(),
         config_problems: Vec::new(),
         sessions: Vec::new(),
         asks: Vec::new(),
@@ -228,6 +229,7 @@ fn json_has_times_with_zone_and_leaves_out_what_is_not_known() {
         "approvals": "once",
         "approval_timeout_s": 600
       },
+      "box": "full",
       "sessions": [
         {
           "id": "a",
@@ -250,4 +252,20 @@ fn json_has_times_with_zone_and_leaves_out_what_is_not_known() {
       ]
     }
     "#);
+}
+
+#[test]
+fn a_computer_without_a_box_says_so_and_what_helps() {
+    let mut status = status("linked");
+    assert!(!said(&status).contains("box none") && !said(&status).contains("For a box"));
+    status.r#box = "none".into();
+    let said = said(&status);
+    let line = said.lines().find(|line| line.starts_with("box none: "));
+    assert!(
+        line.is_some_and(
+            |line| line.ends_with("mode Edit asks before each command that does more than read")
+        ),
+        "{said}"
+    );
+    assert!(said.contains("\nFor a box:  "), "{said}");
 }

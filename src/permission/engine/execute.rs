@@ -382,6 +382,10 @@ impl Judging<'_> {
                 facts.monitor_environment()
             } else {
                 let mut environment = facts.environment();
+                if kind != BoxKind::Open {
+                    // Without a network they are of no use, and they may hold a password.
+                    environment.retain(|(name, _)| !name.to_lowercase().ends_with("_proxy"));
+                }
                 if kind == BoxKind::Roots {
                     environment.extend(CACHES.map(|(n, v)| (n.to_owned(), v.to_owned())));
                 }

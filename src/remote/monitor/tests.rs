@@ -186,13 +186,24 @@ async fn what_gives_no_hash_says_why() {
     for (unseen, why, recorded) in [
         (Unseen::Refused("no".to_owned()), "refused", false),
         (
-            Unseen::Ask("lembas allow --pending 3".to_owned()),
+            Unseen::Ask {
+                why: "It asks".to_owned(),
+                fix: "lembas allow --pending 3".to_owned(),
+            },
             "ask",
             false,
         ),
         (Unseen::Spawn("no shell".to_owned()), "spawn", false),
         (Unseen::Timeout, "timeout", true),
         (Unseen::Background, "background", true),
+        (
+            Unseen::TooLong {
+                exit: 3,
+                bytes: 1 << 30,
+            },
+            "too_long",
+            true,
+        ),
         (Unseen::Stopped, "interrupted", true),
     ] {
         let script = Script::default();

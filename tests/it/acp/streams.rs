@@ -290,3 +290,54 @@ async fn a_plain_client_hears_its_sessions_and_no_events() {
     stranger.ask("session/list", json!({})).await.unwrap();
     assert!(stranger.heard().await.is_empty());
 }
+
+#[tokio::test]
+async fn each_of_the_thirteen_phases_is_an_event_and_in_the_status() {
+    let all = [
+        Phase::Queued,
+        Phase::WaitingForModel,
+        Phase::LoadingModel,
+        Phase::ReadingPrompt,
+        Phase::Thinking,
+        Phase::Writing,
+        Phase::RunningTool,
+        Phase::WaitingForPerson,
+        Phase::WaitingForSubagents,
+        Phase::Compacting,
+        Phase::Retrying,
+        Phase::Stopped,
+        Phase::Failed,
+    ];
+    let contents = lembas::spec::Contents::embedded();
+    let numbers: Value = serde_json::from_str(contents.text("loop.json").unwrap()).unwrap();
+    let phases = numbers["progress"]["phases"].as_object().unwrap();
+    let mut named: Vec<String> = phases.keys().cloned().collect();
+    let place = Place::new();
+    let client = place.instance().await;
+    let id = open(&client, &place).await;
+    let fake = place.sessions.one();
+    let followed = client.ask("_lembas/follow", follow(&id, 0, 0)).await;
+    followed.unwrap();
+    let mut texts = std::collections::BTreeSet::new();
+    for phase in all {
+        fake.phase(phase);
+        let (method, event) = client.notice().await;
+        let name = serde_json::to_value(phase).unwrap();
+        assert_eq!(
+            (method.as_str(), &event["type"], &event["data"]["phase"]),
+            ("_lembas/event", &json!("phase"), &name)
+        );
+        assert_eq!(event["data"]["since"], 7);
+        let status = client.ask("_lembas/status", json!({ "sessionId": id }));
+        let status = status.await.unwrap();
+        assert_eq!(status["progress"], event["data"]);
+        texts.insert(status["status"].as_str().unwrap().to_owned());
+        named.retain(|known| *known != name.as_str().unwrap());
+    }
+    assert_eq!(
+        named,
+        Vec::<String>::new(),
+        "a phase of the spec is missing"
+    );
+    assert_eq!(texts.len(), 13, "each has its own words: {texts:?}");
+}

@@ -100,7 +100,6 @@ const WRONG: &str = "
     monitor --timeout 0 -- ls
     monitor --timeout 601 -- ls
     monitor --timeout soon -- ls
-    monitor -- ls
     completions
     completions csh
     spec check
@@ -258,7 +257,7 @@ fn the_same_in_json_alone_on_stdout() {
         "status",
         "roots add nowhere",
         "link ftp://box",
-        "monitor -- ls",
+        "monitor --cwd nowhere -- ls",
     ] {
         let words = home.run(line);
         let place = line.find(" --").unwrap_or(line.len());

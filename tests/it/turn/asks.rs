@@ -4,6 +4,9 @@ use lembas::permission::Origin;
 use lembas::session::{AnswerError, Outcome, Phase, Scheduled};
 use lembas::store::item::{Body, CallStatus, Scope, Settled, Stop};
 use lembas::testing::model::Reply;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
+use rand::{Rng as _, SeedableRng as _};
 use serde_json::json;
 
 use super::home::{
@@ -62,6 +65,76 @@ async fn two_questions_are_open_at_once_and_the_refusal_reaches_the_model() {
         .collect();
     assert_eq!(verdicts, ["allowed once", "refused", "ran", "ran"]);
     home.no_faults();
+}
+
+/// Many people answer several questions at once, some twice, some to what was never asked: each
+/// question is settled by one of them, and its command runs once, or never.
+#[tokio::test]
+async fn of_any_answers_in_any_order_one_counts_and_a_yes_is_spent_once() {
+    for seed in 0..12 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let home = Home::new().await;
+        let (_registry, session) = home.local().await;
+        home.model.play([
+            Reply::calls(&[bash("ask 0"), bash("ask 1"), bash("ask 2")]),
+            Reply::text("ok"),
+        ]);
+        let turn = begin(&home.tasks, &session, prompt("k", "go"));
+        let open = asks(&session, 3).await;
+        let mut said = Vec::new();
+        for (at, ask) in open.iter().enumerate() {
+            for _ in 0..random.random_range(1..6) {
+                // Not all refused: the third refusal ends the turn.
+                let yes = at == 0 || random.random_bool(0.6);
+                let outcome = if yes { Outcome::Allow } else { Outcome::Refuse };
+                let scope = if random.random_bool(0.3) {
+                    Scope::Session
+                } else {
+                    Scope::Once
+                };
+                let mut one = answer(ask, outcome, scope);
+                let real = random.random_bool(0.7);
+                if !real {
+                    one.digest = lembas::ids::Digest::of(b"another command");
+                }
+                said.push((at, yes, real, one));
+            }
+            said.push((at, true, true, answer(ask, Outcome::Allow, Scope::Once)));
+        }
+        said.shuffle(&mut random);
+        let answers = said.iter().map(|(at, yes, real, one)| {
+            let (session, one) = (session.clone(), one.clone());
+            async move { (*at, *yes, *real, session.answer(one).await.is_ok()) }
+        });
+        let taken = soon(futures_util::future::join_all(answers)).await;
+        soon(turn).await.unwrap().unwrap().unwrap();
+        let mut expected = Vec::new();
+        for at in 0..3 {
+            let counted: Vec<_> = taken.iter().filter(|t| t.0 == at && t.3).collect();
+            assert_eq!(counted.len(), 1, "seed {seed}, question {at}: {taken:?}");
+            assert!(counted[0].2, "seed {seed}: a yes to something else counted");
+            if counted[0].1 {
+                expected.push(format!("ask {at}"));
+            }
+        }
+        assert_eq!(home.ran(), expected, "seed {seed}: {taken:?}");
+        home.no_faults();
+    }
+}
+
+#[test]
+fn a_grant_cannot_be_copied() {
+    trait Unless {
+        const CLONES: bool = false;
+    }
+    struct Is<T>(std::marker::PhantomData<T>);
+    impl<T> Unless for Is<T> {}
+    impl<T: Clone> Is<T> {
+        const CLONES: bool = true;
+    }
+    assert!(Is::<lembas::permission::Run>::CLONES, "the test sees it");
+    assert!(!Is::<lembas::permission::Grant>::CLONES);
+    assert!(!Is::<lembas::permission::Pending>::CLONES);
 }
 
 #[tokio::test]
