@@ -145,6 +145,7 @@ pub fn io(error: &std::io::Error) -> String {
     match error.kind() {
         Kind::NotFound => "it does not exist".to_owned(),
         Kind::PermissionDenied => "you are not allowed to use it".to_owned(),
+        Kind::IsADirectory => "it is a folder".to_owned(),
         Kind::NotADirectory => "a part of its path is a file".to_owned(),
         Kind::StorageFull => "the disk is full".to_owned(),
         Kind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
