@@ -33,7 +33,7 @@ pub(super) fn run(out: Out, paths: &Paths) -> Ending {
     let runtime = runtime()?;
     let ended = runtime.block_on(async {
         let config = limits::read(paths)?;
-        let lock = lock(paths, "daemon", LOCK).await?;
+        let lock = lock(paths, "daemon").await?;
         let daemon = Daemon::start(Start {
             paths: paths.clone(),
             live: Live::new(config),
@@ -88,8 +88,17 @@ impl Signals {
     }
 }
 
-/// The store's lock, or who has it after this long.
-pub(super) async fn lock(paths: &Paths, what: &str, wait: Duration) -> Result<Lock, Failure> {
+/// The store's lock, or who has it.
+pub(super) async fn lock(paths: &Paths, what: &str) -> Result<Lock, Failure> {
+    lock_within(paths, what, LOCK).await
+}
+
+/// The same, for who waits another time than usual.
+pub(super) async fn lock_within(
+    paths: &Paths,
+    what: &str,
+    wait: Duration,
+) -> Result<Lock, Failure> {
     Lock::take(&paths.lock(), what, wait)
         .await
         .map_err(|error| match error {
@@ -173,7 +182,7 @@ async fn pipe(client: Client) -> Ending {
 
 async fn own(paths: &Paths) -> Ending {
     let config = limits::read(paths)?;
-    let lock = match lock(paths, "acp", LOCK).await {
+    let lock = match lock(paths, "acp").await {
         Ok(lock) => lock,
         // Another editor's agent began a moment ago: it answers for both.
         Err(failure) => match Client::connect(&paths.socket()).await {

@@ -71,7 +71,7 @@ async fn first(out: Out, paths: &Paths) -> Result<First, Failure> {
             Err(ControlError::NotRunning) => {}
             Err(error) => return Err(ask::failure(error)),
         }
-        match daemon_cli::lock(paths, "up", Duration::ZERO).await {
+        match daemon_cli::lock_within(paths, "up", Duration::ZERO).await {
             Ok(lock) => return Ok(First::Us(lock)),
             Err(failure) if began.elapsed() > STARTING => return Err(failure),
             Err(failure) => {

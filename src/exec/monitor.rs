@@ -9,7 +9,7 @@ use std::time::Duration;
 use ring::digest::{Context as Hash, SHA256};
 
 use super::process::{Leftover, Output, Process};
-use super::{ExecError, GRACE, fence};
+use super::{ExecError, GRACE, TELL, fence};
 use crate::clock;
 use crate::permission::{Grant, Run};
 use crate::rt::CancellationToken;
@@ -99,8 +99,15 @@ async fn once(run: &Run, guess: i32, stop: &CancellationToken) -> Result<Seen, M
     let mut taking = Taking::new(guess);
     let result = watch(run, &mut process, pipe, &mut taking, stop).await;
     if result.is_err() && !matches!(result, Err(MonitorError::Background)) {
-        process.terminate();
-        let _ = clock::timeout(GRACE, process.shell_ended()).await;
+        let told = async {
+            loop {
+                process.terminate();
+                if clock::timeout(TELL, process.shell_ended()).await.is_ok() {
+                    return;
+                }
+            }
+        };
+        let _ = clock::timeout(GRACE, told).await;
     }
     process.kill();
     process.ended().await;

@@ -1,5 +1,6 @@
 //! One shell with its keeper and its pipe.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::process::Stdio;
@@ -30,6 +31,8 @@ pub(super) struct Process {
     control: Option<OwnedFd>,
     status: pipe::Receiver,
     exit: Option<i32>,
+    /// Who was told to end: each once, since many programs take a second word for "at once".
+    told: HashSet<u32>,
 }
 
 impl Process {
@@ -69,6 +72,7 @@ impl Process {
             control: Some(control),
             status: receiver(status)?,
             exit: None,
+            told: HashSet::new(),
         };
         Ok((process, Output(receiver(output)?)))
     }
@@ -94,10 +98,11 @@ impl Process {
         exit
     }
 
-    /// Tells everything in the box or session to end.
-    pub(super) fn terminate(&self) {
+    /// Tells everything in the box or session to end that was not told before. Said again until
+    /// all has ended: while the box is being made nobody in it hears yet.
+    pub(super) fn terminate(&mut self) {
         if let Some(keeper) = self.child.id() {
-            terminate_beneath(keeper);
+            terminate_beneath(keeper, &mut self.told);
         }
     }
 
@@ -200,7 +205,7 @@ fn prepare(command: &mut Command, _: i32, _: i32, _: &Fence, _: Leftover) {
 
 /// Tells every process beneath the keeper to end, apart from the box's own two.
 #[cfg(target_os = "linux")]
-fn terminate_beneath(keeper: u32) {
+fn terminate_beneath(keeper: u32, told: &mut HashSet<u32>) {
     // More processes than this are met by the end that follows the grace.
     const MOST: usize = 10_000;
     let mut work = vec![keeper];
@@ -225,7 +230,9 @@ fn terminate_beneath(keeper: u32) {
                 if name.is_ok_and(|n| n.trim() == "bwrap") {
                     continue;
                 }
-                tell(child);
+                if told.insert(child) {
+                    tell(child);
+                }
             }
         }
     }
@@ -243,8 +250,11 @@ fn tell(pid: u32) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn terminate_beneath(leader: u32) {
+fn terminate_beneath(leader: u32, told: &mut HashSet<u32>) {
     use rustix::process::{Pid, Signal, kill_process_group};
+    if !told.insert(leader) {
+        return;
+    }
     if let Some(pid) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(pid, Signal::TERM);
     }

@@ -20,6 +20,7 @@ mod layers;
 mod link;
 mod oracle;
 mod process;
+mod refusals;
 mod schema;
 mod spec;
 mod turn;
