@@ -182,7 +182,7 @@ fn tame(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
                         Vec::new()
                     },
                     attrs: Vec::new(),
-                }))
+                }));
             }
             Event::End(TagEnd::Heading(said)) => {
                 out.push(Event::End(TagEnd::Heading(level(said))));

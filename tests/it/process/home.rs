@@ -186,6 +186,10 @@ impl Running {
 }
 
 impl Drop for Running {
+    #[expect(
+        clippy::print_stderr,
+        reason = "a test that fails shows what its processes said"
+    )]
     fn drop(&mut self) {
         if std::thread::panicking() {
             let log = self.log();
