@@ -28,6 +28,9 @@ pub use output::{KEPT_BYTES, Kept};
 /// How long a command has between being told to end and being ended.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How often in that time it is looked for processes that were not told yet.
+const TELL: Duration = Duration::from_millis(50);
+
 /// How long a killed command is waited for: one that hangs in the kernel (a dead network disk) does
 /// not hold the session. The keeper goes on waiting for it.
 const GIVE_UP: Duration = Duration::from_secs(10);
@@ -103,12 +106,13 @@ pub async fn run(
     let mut how = How::Finished;
     let mut ending = false;
     let mut kill_at: Option<clock::Instant> = None;
+    let mut tell_at: Option<clock::Instant> = None;
     let mut killed = false;
     let mut buffer = vec![0; 64 * 1024];
     let mut open = true;
     let exit = loop {
-        let kill = async {
-            match kill_at {
+        let at = |moment: Option<clock::Instant>| async move {
+            match moment {
                 Some(at) => clock::sleep_until(at).await,
                 None => std::future::pending().await,
             }
@@ -118,22 +122,27 @@ pub async fn run(
             () = &mut deadline, if !ending => {
                 how = How::TimedOut;
                 ending = true;
-                process.terminate();
+                tell_at = Some(clock::instant());
                 kill_at = Some(clock::instant() + GRACE);
             }
             () = stop.cancelled(), if how != How::Stopped => {
                 how = How::Stopped;
                 if !ending {
                     ending = true;
-                    process.terminate();
+                    tell_at = Some(clock::instant());
                     kill_at = Some(clock::instant() + GRACE);
                 }
             }
-            () = kill => {
+            () = at(tell_at) => {
+                process.terminate();
+                tell_at = Some(clock::instant() + TELL);
+            }
+            () = at(kill_at) => {
                 if killed {
                     break STUCK;
                 }
                 killed = true;
+                tell_at = None;
                 kill_at = Some(clock::instant() + GIVE_UP);
                 process.kill();
             }

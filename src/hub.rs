@@ -40,6 +40,7 @@ use crate::store::db::StoreError;
 use crate::store::hub::HubStore;
 
 pub use front::TlsFiles;
+pub use tls::TlsError;
 
 /// The link protocol this instance speaks.
 pub const PROTOCOL: u64 = 3;
@@ -76,8 +77,8 @@ pub enum HubError {
     },
     #[error("cannot open the hub's store")]
     Store(#[from] StoreError),
-    #[error("the certificate or key in {path} cannot be used")]
-    Tls { path: PathBuf, why: String },
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error("the listener has no address")]
     Listener(#[source] std::io::Error),
     #[error("cannot make the HTTP client for model servers")]

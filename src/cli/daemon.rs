@@ -90,7 +90,16 @@ impl Signals {
 
 /// The store's lock, or who has it.
 pub(super) async fn lock(paths: &Paths, what: &str) -> Result<Lock, Failure> {
-    Lock::take(&paths.lock(), what, LOCK)
+    lock_within(paths, what, LOCK).await
+}
+
+/// The same, for who waits another time than usual.
+pub(super) async fn lock_within(
+    paths: &Paths,
+    what: &str,
+    wait: Duration,
+) -> Result<Lock, Failure> {
+    Lock::take(&paths.lock(), what, wait)
         .await
         .map_err(|error| match error {
             LockError::Held(holder) => held(&holder),

@@ -22,7 +22,7 @@ use crate::daemon::about;
 use crate::daemon::control::client::{Client, ControlError};
 use crate::daemon::control::{self, Methods, server};
 use crate::daemon::lock::{Lock, LockError};
-use crate::hub::{self, HubConfig, HubError, OneTimeLink, TlsFiles};
+use crate::hub::{self, HubConfig, HubError, OneTimeLink, TlsError, TlsFiles};
 use crate::rt::Tasks;
 use crate::text::words;
 
@@ -195,17 +195,14 @@ pub(super) async fn lock(paths: &Paths) -> Result<Lock, Failure> {
 }
 
 pub(super) fn failed(error: &HubError) -> Failure {
+    if let HubError::Tls(error) = error {
+        return bad_tls(error);
+    }
     let why = match error {
-        HubError::Tls { why, .. } => Some(why.clone()),
         HubError::Listener(source) => Some(words::io(source)),
         _ => std::error::Error::source(error).map(ToString::to_string),
     };
     let (exit, code, fix) = match error {
-        HubError::Tls { path, .. } => (
-            Exit::Config,
-            "tls",
-            format!("ls -l {}", quoted(&path.display().to_string())),
-        ),
         HubError::Folder { path, .. } => (
             Exit::Config,
             "folder",
@@ -214,6 +211,57 @@ pub(super) fn failed(error: &HubError) -> Failure {
         _ => (Exit::Unavailable, "store", "df -h ~".to_owned()),
     };
     let failure = Failure::new(exit, code, error.to_string(), fix);
+    match why {
+        Some(why) => failure.why(why),
+        None => failure,
+    }
+}
+
+/// What is wrong with the files of `--tls-cert` and `--tls-key`.
+fn bad_tls(error: &TlsError) -> Failure {
+    let name = |path: &Path| quoted(&path.display().to_string());
+    let x509 = |path: &Path, show: &str| format!("openssl x509 -in {} -noout -{show}", name(path));
+    let pkey = |path: &Path| format!("openssl pkey -in {} -noout", name(path));
+    let (fix, why) = match error {
+        TlsError::Unreadable { path, source, .. } => {
+            (format!("ls -l {}", name(path)), Some(words::io(source)))
+        }
+        TlsError::Nothing { what, path } if *what == "certificate" => (
+            x509(path, "subject"),
+            Some("a PEM file is wanted, with a line -----BEGIN CERTIFICATE-----".to_owned()),
+        ),
+        TlsError::Nothing { path, .. } => (
+            pkey(path),
+            Some(
+                "a PEM file is wanted, with a line -----BEGIN PRIVATE KEY----- (not an encrypted one)"
+                    .to_owned(),
+            ),
+        ),
+        TlsError::Damaged { what, path } if *what == "certificate" => (x509(path, "subject"), None),
+        TlsError::Damaged { path, .. } => (pkey(path), None),
+        TlsError::OtherKey { cert, key } => (
+            format!(
+                "{}; openssl pkey -in {} -pubout",
+                x509(cert, "pubkey"),
+                name(key)
+            ),
+            None,
+        ),
+        TlsError::Ended { path, .. } => (
+            x509(path, "dates"),
+            Some("no browser and no computer accepts it any more".to_owned()),
+        ),
+        TlsError::NotYet { path, .. } => (
+            x509(path, "dates"),
+            Some(
+                "no browser and no computer accepts it before that; \
+                 or is this computer's clock wrong?"
+                    .to_owned(),
+            ),
+        ),
+        TlsError::Other { path, source } => (x509(path, "text"), Some(source.to_string())),
+    };
+    let failure = Failure::new(Exit::Config, "tls", error.to_string(), fix);
     match why {
         Some(why) => failure.why(why),
         None => failure,

@@ -19,6 +19,7 @@ use crate::clock;
 use crate::config::edit::Change;
 use crate::config::{Approvals, Config, Live, Mode, Paths, files};
 use crate::daemon::control::client::{Client, ControlError};
+use crate::daemon::lock::Lock;
 use crate::daemon::status::{Limits, Status};
 use crate::daemon::{self, Daemon, Start, about};
 use crate::hub::{self, Hub, OneTimeLink};
@@ -34,18 +35,54 @@ use crate::text::words;
 /// How long the link may take before the page is shown without it.
 const LINKED: Duration = Duration::from_secs(10);
 
+/// How long another one may hold the place without answering before that is an error; after how
+/// much of it the person is told; and how often it is looked at.
+const STARTING: Duration = Duration::from_secs(10);
+const QUIET: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_millis(50);
+
 pub(super) fn run(out: Out, paths: &Paths, args: &Up) -> Ending {
     logs::begin(paths, "warn");
     let runtime = daemon_cli::runtime()?;
     let ended = runtime.block_on(async {
-        match Client::connect(&paths.socket()).await {
-            Ok(client) => attach(out, paths, client, args).await,
-            Err(ControlError::NotRunning) => start(out, paths, args).await,
-            Err(error) => Err(ask::failure(error)),
+        match first(out, paths).await? {
+            First::Other(client) => attach(out, paths, client, args).await,
+            First::Us(lock) => start(out, paths, args, lock).await,
         }
     });
     runtime.shutdown_timeout(Duration::from_secs(1));
     ended
+}
+
+/// Who is the first one with this data.
+enum First {
+    Us(Lock),
+    Other(Client),
+}
+
+/// Takes the place of the first one, or finds who has it. One that is just starting has the place
+/// and does not answer yet: it is waited for.
+async fn first(out: Out, paths: &Paths) -> Result<First, Failure> {
+    let began = clock::instant();
+    let mut told = false;
+    loop {
+        match Client::connect(&paths.socket()).await {
+            Ok(client) => return Ok(First::Other(client)),
+            Err(ControlError::NotRunning) => {}
+            Err(error) => return Err(ask::failure(error)),
+        }
+        match daemon_cli::lock_within(paths, "up", Duration::ZERO).await {
+            Ok(lock) => return Ok(First::Us(lock)),
+            Err(failure) if began.elapsed() > STARTING => return Err(failure),
+            Err(failure) => {
+                if !told && began.elapsed() > QUIET {
+                    told = true;
+                    out.hint(format!("Waiting: {}", failure.text));
+                }
+            }
+        }
+        clock::sleep(AGAIN).await;
+    }
 }
 
 /// A second copy: the first one goes on, and gives a fresh link.
@@ -104,8 +141,7 @@ async fn attach(out: Out, paths: &Paths, mut client: Client, args: &Up) -> Endin
     Ok(Exit::Well)
 }
 
-async fn start(out: Out, paths: &Paths, args: &Up) -> Ending {
-    let lock = daemon_cli::lock(paths, "up").await?;
+async fn start(out: Out, paths: &Paths, args: &Up, lock: Lock) -> Ending {
     let config = prepare(out, paths)?;
     files::private_dir(&paths.hub()).map_err(anyhow::Error::from)?;
     let _hub_lock = hub_cli::lock(paths).await?;
@@ -125,6 +161,7 @@ async fn start(out: Out, paths: &Paths, args: &Up) -> Ending {
         more: Some((hub_cli::methods(hub.clone())?, hub.url().to_owned())),
     })
     .await?;
+    say_begun(out, paths);
     let linked = wait_linked(&daemon).await;
     let link = hub.one_time_link().await.map_err(anyhow::Error::from)?;
     let (models, servers) = tokio::join!(hub.models(), found::look());
@@ -303,6 +340,19 @@ struct Said<'a> {
     device: String,
 }
 
+/// Said before the link is waited for, which may take a while on a busy machine.
+fn say_begun(out: Out, paths: &Paths) {
+    if !out.json {
+        out.step(
+            "Started",
+            format!(
+                "hub and this computer's daemon, data in {}",
+                paths.show(&paths.data)
+            ),
+        );
+    }
+}
+
 fn say(out: Out, paths: &Paths, said: &Said<'_>) {
     let name = about::name(said.config);
     let (model, practice) = &said.model;
@@ -322,13 +372,6 @@ fn say(out: Out, paths: &Paths, said: &Said<'_>) {
         }));
         return;
     }
-    out.step(
-        "Started",
-        format!(
-            "hub and this computer's daemon, data in {}",
-            paths.show(&paths.data)
-        ),
-    );
     match said.linked {
         Some(state) if state.phase != Phase::Linked => {
             let why = if state.reason.is_empty() {

@@ -203,7 +203,10 @@ struct AnswerParams {
 
 async fn answer(parts: &Parts, params: AnswerParams) -> Said {
     let open = parts.sessions.asks(&Origin::Local).await;
-    let asked = one(&open, &params.ask)?;
+    let asked = match one(&open, &params.ask) {
+        Ok(asked) => asked,
+        Err(why) => return Err(ended(parts, &open, &params.ask).await.unwrap_or(why)),
+    };
     let body = &asked.body;
     if params.outcome == Outcome::Allow && !body.scopes.contains(&params.scope) {
         let way = match params.scope {
@@ -277,6 +280,22 @@ fn one<'a>(open: &'a [OpenAsk], start: &str) -> Result<&'a OpenAsk, ErrorObjectO
             ))
         }
     }
+}
+
+/// Who was first, where the one question whose id begins like this has ended.
+async fn ended(parts: &Parts, open: &[OpenAsk], start: &str) -> Option<ErrorObjectOwned> {
+    let waits = |ask: &OpenAsk| ask.body.ask.as_str().starts_with(start);
+    if start.is_empty() || open.iter().any(waits) {
+        return None;
+    }
+    let found = parts.store.ended_asks(start).await.ok()?;
+    let [row] = found.as_slice() else { return None };
+    let end = row.end.clone()?;
+    Some(not_taken(&AnswerError::Settled {
+        how: end.how,
+        by: end.by,
+        at: end.at,
+    }))
 }
 
 /// The five endings of a question, and what else can be in the way of an answer.

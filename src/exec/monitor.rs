@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use self::hash::Taking;
 use super::process::{Leftover, Output, Process};
-use super::{ExecError, fence};
+use super::{ExecError, TELL, fence};
 use crate::clock;
 use crate::permission::Grant;
 use crate::rt::{self, CancellationToken};
@@ -97,8 +97,15 @@ pub async fn monitor(
         seen,
         Err(MonitorError::Timeout(_) | MonitorError::Interrupted)
     ) {
-        process.terminate();
-        let _ = clock::timeout(numbers().kill_after, process.shell_ended()).await;
+        let told = async {
+            loop {
+                process.terminate();
+                if clock::timeout(TELL, process.shell_ended()).await.is_ok() {
+                    return;
+                }
+            }
+        };
+        let _ = clock::timeout(numbers().kill_after, told).await;
     }
     process.kill();
     process.ended().await;

@@ -1,5 +1,6 @@
 //! One shell with its keeper and its pipe.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::process::Stdio;
@@ -32,6 +33,8 @@ pub(super) struct Process {
     exit: Option<i32>,
     /// What the box's maker says, where that is not part of the output.
     maker: Option<pipe::Receiver>,
+    /// Who was told to end: each once, since many programs take a second word for "at once".
+    told: HashSet<u32>,
 }
 
 /// What a shell says when the box is made and it is in it.
@@ -88,6 +91,7 @@ impl Process {
             status: receiver(status)?,
             exit: None,
             maker: maker.map(receiver).transpose()?,
+            told: HashSet::new(),
         };
         Ok((process, Output(receiver(output)?)))
     }
@@ -128,10 +132,11 @@ impl Process {
         (!said.ends_with(ENTERED)).then(|| line.to_owned())
     }
 
-    /// Tells everything in the box or session to end.
-    pub(super) fn terminate(&self) {
+    /// Tells everything in the box or session to end that was not told before. Said again until
+    /// all has ended: while the box is being made nobody in it hears yet.
+    pub(super) fn terminate(&mut self) {
         if let Some(keeper) = self.child.id() {
-            terminate_beneath(keeper);
+            terminate_beneath(keeper, &mut self.told);
         }
     }
 
@@ -265,7 +270,7 @@ fn prepare(command: &mut Command, _: RawFd, _: RawFd, _: [Option<RawFd>; 2], _: 
 
 /// Tells every process beneath the keeper to end, apart from the box's own two.
 #[cfg(target_os = "linux")]
-fn terminate_beneath(keeper: u32) {
+fn terminate_beneath(keeper: u32, told: &mut HashSet<u32>) {
     // More processes than this are met by the end that follows the grace.
     const MOST: usize = 10_000;
     let mut work = vec![keeper];
@@ -290,7 +295,9 @@ fn terminate_beneath(keeper: u32) {
                 if name.is_ok_and(|n| n.trim() == "bwrap") {
                     continue;
                 }
-                tell(child);
+                if told.insert(child) {
+                    tell(child);
+                }
             }
         }
     }
@@ -308,8 +315,11 @@ fn tell(pid: u32) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn terminate_beneath(leader: u32) {
+fn terminate_beneath(leader: u32, told: &mut HashSet<u32>) {
     use rustix::process::{Pid, Signal, kill_process_group};
+    if !told.insert(leader) {
+        return;
+    }
     if let Some(pid) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(pid, Signal::TERM);
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use hyper::service::Service as _;
@@ -153,15 +154,7 @@ async fn guard(State(shared): State<Arc<Shared>>, mut request: Request, next: Ne
     {
         request.extensions_mut().insert(Remote(real));
     }
-    let host = request
-        .uri()
-        .authority()
-        .map(ToString::to_string)
-        .or_else(|| {
-            let host = request.headers().get(header::HOST)?;
-            host.to_str().ok().map(str::to_owned)
-        })
-        .unwrap_or_default();
+    let host = asked(request.uri(), request.headers()).to_owned();
     let mut response = if host_is_ours(&shared, &host) {
         next.run(request).await
     } else {
@@ -228,6 +221,37 @@ fn host_is_ours(shared: &Shared, host: &str) -> bool {
     })
 }
 
+/// The host that a request is for, as it says.
+fn asked<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> &'a str {
+    let named = || headers.get(header::HOST)?.to_str().ok();
+    uri.authority()
+        .map(Authority::as_str)
+        .or_else(named)
+        .unwrap_or_default()
+}
+
+/// The base address for whoever asks: our own, or where we listen on every address and no name
+/// was configured, the one that reached us. A computer takes only addresses of the origin that it
+/// asked, so a made-up name here leads nobody astray but who made it up.
+pub(super) fn base(shared: &Shared, uri: &Uri, headers: &HeaderMap) -> String {
+    let facts = &shared.facts;
+    if facts.proxied || !facts.addr.ip().is_unspecified() {
+        return facts.url.clone();
+    }
+    at_host(&facts.url, asked(uri, headers))
+}
+
+/// An address with another host, where that is one.
+fn at_host(url: &str, host: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b".-:[]".contains(&b);
+    match url.split_once("://") {
+        Some((scheme, _)) if (1..=255).contains(&host.len()) && host.bytes().all(plain) => {
+            format!("{scheme}://{host}")
+        }
+        _ => url.to_owned(),
+    }
+}
+
 /// `host:port` of an address.
 pub(super) fn own_authority(url: &str) -> Option<&str> {
     url.split_once("://").map(|(_, rest)| {
@@ -250,7 +274,7 @@ pub(super) fn from_own_page(shared: &Shared, request: &Request) -> bool {
     let host = request
         .uri()
         .authority()
-        .map(axum::http::uri::Authority::as_str)
+        .map(Authority::as_str)
         .or_else(|| text(&header::HOST));
     let Some(origin) = text(&header::ORIGIN) else {
         return false;
@@ -258,4 +282,22 @@ pub(super) fn from_own_page(shared: &Shared, request: &Request) -> bool {
     let own = origin == shared.facts.url
         || (own_authority(origin) == host && host.is_some_and(|h| host_is_ours(shared, h)));
     asked && own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::at_host;
+
+    #[test]
+    fn an_address_for_everywhere_is_said_with_the_name_that_was_asked_for() {
+        let all = "https://0.0.0.0:8443";
+        assert_eq!(at_host(all, "box.example:8443"), "https://box.example:8443");
+        assert_eq!(
+            at_host(all, "[2001:db8::1]:8443"),
+            "https://[2001:db8::1]:8443"
+        );
+        for no_host in ["", "a/b", "u@h", "a b", "é"] {
+            assert_eq!(at_host(all, no_host), all);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -16,7 +16,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 use super::error::ApiError;
-use super::front::Remote;
+use super::front::{self, Remote};
 use super::gate::What;
 use super::pairing::{INTERVAL, LIFE, Poll};
 use super::{PROTOCOL, Shared, devices};
@@ -38,8 +38,8 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .method_not_allowed_fallback(|| async { ApiError::wrong_method() })
 }
 
-async fn discovery(State(shared): State<Arc<Shared>>) -> Json<Value> {
-    let base = &shared.facts.url;
+async fn discovery(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap) -> Json<Value> {
+    let base = front::base(&shared, &uri, &headers);
     let link = base.replacen("http", "ws", 1);
     Json(json!({
         "product": "llembas",
@@ -53,8 +53,8 @@ async fn discovery(State(shared): State<Arc<Shared>>) -> Json<Value> {
     }))
 }
 
-async fn metadata(State(shared): State<Arc<Shared>>) -> Json<Value> {
-    let base = &shared.facts.url;
+async fn metadata(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap) -> Json<Value> {
+    let base = front::base(&shared, &uri, &headers);
     Json(json!({
         "issuer": base,
         "device_authorization_endpoint": format!("{base}/oauth/device_authorization"),
@@ -102,6 +102,8 @@ fn refuse(status: StatusCode, error: &str, text: &str) -> Response {
 async fn authorize(
     State(shared): State<Arc<Shared>>,
     remote: axum::Extension<Remote>,
+    uri: Uri,
+    headers: HeaderMap,
     form: Filled,
 ) -> Response {
     let address = remote.words();
@@ -158,7 +160,7 @@ async fn authorize(
             "too many computers are being linked at this moment: run lembas link again in a minute",
         );
     };
-    let base = &shared.facts.url;
+    let base = front::base(&shared, &uri, &headers);
     let body = json!({
         "device_code": secret,
         "user_code": code,

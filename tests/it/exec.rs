@@ -239,6 +239,27 @@ async fn stop_ends_it_and_a_flood_does_not_keep_it_alive() {
     }
 }
 
+/// A word that came before there was anybody in the box to hear it was lost, and the command then
+/// had the whole grace.
+#[tokio::test]
+async fn stopped_while_its_box_is_being_made_it_ends_as_soon_as_ever() {
+    let place = Place::new();
+    for wait in 0..10 {
+        let stop = CancellationToken::new();
+        let grant = place.grant("sleep 60", Mode::Auto, Duration::from_secs(50), false);
+        let (ended, ()) = tokio::join!(place.run(grant, stop.clone()), async {
+            tokio::time::sleep(Duration::from_millis(3 * wait)).await;
+            stop.cancel();
+        });
+        assert_eq!(ended.how, How::Stopped);
+        assert!(
+            ended.duration < Duration::from_secs(4),
+            "{wait}: {:?}",
+            ended.duration
+        );
+    }
+}
+
 #[tokio::test]
 async fn dropping_the_run_ends_it_too() {
     let place = Place::new();

@@ -20,6 +20,7 @@ mod layers;
 mod link;
 mod monitor;
 mod oracle;
+mod process;
 mod refusals;
 mod schema;
 mod spec;

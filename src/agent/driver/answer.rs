@@ -40,6 +40,11 @@ impl Driver {
         if body.digest != answer.digest {
             return Ok(Err(AnswerError::Changed));
         }
+        let local = self.gate.config.now().remote.approvals == Approvals::Local;
+        if local && answer.origin != Origin::Local {
+            // No word from there counts, not a no either: the question stays for this computer.
+            return Ok(Err(AnswerError::LocalOnly));
+        }
         if answer.outcome == Outcome::Refuse {
             let at = self.refuse(&call, &body, answer).await?;
             return Ok(Ok(at));

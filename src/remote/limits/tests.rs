@@ -107,7 +107,7 @@ fn each_switch_refuses_with_its_reason_and_words() {
         said.push(no.text);
     }
     insta::assert_snapshot!(said.join("\n"), @"
-    Remote work is off on zephyr. Turn it on there: lembas remote on.
+    Remote work is off on zephyr. Turn it on there: enabled = true under [remote] in config.toml.
     Remote work is paused on zephyr. Go on there: lembas resume-work.
     zephyr works in no folder yet. Allow one there: lembas roots add FOLDER.
     ");

@@ -126,6 +126,26 @@ impl Store {
             .await
     }
 
+    /// Asks that have ended and whose ids begin so, newest first, at most two: enough to know
+    /// whether one is meant.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn ended_asks(&self, start: &str) -> Result<Vec<AskRow>, StoreError> {
+        let start = start.to_owned();
+        self.db()
+            .call(move |c| {
+                c.prepare(&format!(
+                    "select {COLUMNS} from asks
+                     where settled is not null and substr(ask, 1, length(?1)) = ?1
+                     order by asks.made desc, asks.seq desc limit 2"
+                ))?
+                .query_map([start.as_str()], row)?
+                .collect()
+            })
+            .await
+    }
+
     /// Open asks, oldest first: of one session, or of all that an origin may see (`None`: all).
     ///
     /// # Errors

@@ -116,16 +116,20 @@ impl HubStore {
             .await
     }
 
-    /// Revokes by token (RFC 7009). Answers the device it was of.
+    /// Revokes by token (RFC 7009). Answers the device it was of, where that ended its pairing: a
+    /// token that is dead already takes nothing with it, least of all the pairing after its own.
     pub async fn revoke_token(&self, token: &str) -> Result<Option<String>, StoreError> {
         let hash = hash(token);
         let now = crate::clock::now_ms();
         self.db
             .write(Durability::Disk, move |t| {
                 let device: Option<String> = t
-                    .query_row("select device from tokens where hash = ?1", [hash], |r| {
-                        r.get(0)
-                    })
+                    .query_row(
+                        "select device from tokens
+                         where hash = ?1 and state in ('live', 'successor')",
+                        [hash],
+                        |r| r.get(0),
+                    )
                     .optional()?;
                 if let Some(device) = &device {
                     revoke(t, device, "unlinked on that computer", now)?;

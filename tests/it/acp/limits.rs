@@ -213,7 +213,9 @@ async fn a_change_ends_what_may_not_go_on_with_its_words() {
         (|r| r.paused = true, Some("paused on this computer"), 1),
         (
             |r| r.enabled = false,
-            Some("Remote work is off on zephyr. Turn it on there: lembas remote on."),
+            Some(
+                "Remote work is off on zephyr. Turn it on there: enabled = true under [remote] in config.toml.",
+            ),
             1,
         ),
         (|r| r.max_mode = Mode::Manual, None, 1),

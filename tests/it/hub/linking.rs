@@ -152,6 +152,10 @@ async fn the_computer_itself_can_end_its_token() {
         200
     );
     assert_eq!(Dial::new(&id, &token).go(&rig).await.err().unwrap().0, 401);
+    // Paired anew it ends the token before once more, and the new pairing stands.
+    let (id, new) = rig.pair(ID, "zephyr").await;
+    assert_eq!(rig.form("/oauth/revoke", &[("token", &token)]).await.0, 200);
+    Device::linked(&rig, &id, &new).await;
 }
 
 #[tokio::test]
