@@ -4,10 +4,11 @@
 //! changes comes as a note on the next message (context.md §10). Not here: sending (`model`),
 //! cutting outputs (the tools, at insert time).
 
+pub mod compact;
 pub mod from_spec;
 pub mod history;
 pub mod texts;
 
 pub use from_spec::SpecTexts;
 pub use history::History;
-pub use texts::{Facts, Fixed, Note, Texts};
+pub use texts::{Facts, Fixed, Note, Now, Texts};

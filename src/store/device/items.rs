@@ -265,8 +265,9 @@ impl Store {
             .await
     }
 
-    /// What the model's history is made of, in order: no output, no states, and the reasoning of
-    /// the last turn only.
+    /// What the model's history is made of, in order: no output, no states, the newest plan, and
+    /// the reasoning of the last turn only. What a summary stands for is left out, but for items
+    /// of the last turn.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -274,16 +275,50 @@ impl Store {
         let session = session.clone();
         self.db()
             .call(move |c| {
+                let covered: i64 = c
+                    .prepare(
+                        "select coalesce(max(json_extract(body, '$.compacted.upto')), 0)
+                         from items where session = ?1 and kind = 'notice'",
+                    )?
+                    .query_row([session.as_str()], |r| r.get(0))?;
                 c.prepare(
                     "select seq, items.turn, time, body, text from items
                      join sessions on sessions.id = items.session
-                     where session = ?1 and (kind in ('prompt', 'step', 'message', 'call',
-                         'sampled', 'ask', 'answered', 'started', 'result', 'turn_end')
-                         or (kind = 'thought' and items.turn = sessions.turn))
+                     where session = ?1 and (seq > ?2 or items.turn = sessions.turn)
+                       and (kind in ('prompt', 'step', 'message', 'call', 'sampled', 'ask',
+                         'answered', 'started', 'result', 'turn_end')
+                         or (kind = 'thought' and items.turn = sessions.turn)
+                         or (kind = 'notice' and json_extract(body, '$.compacted') is not null))
+                       or (session = ?1 and seq = (select max(seq) from items
+                         where session = ?1 and kind = 'plan'))
                      order by seq",
                 )?
-                .query_map([session.as_str()], row)?
+                .query_map(params![session.as_str(), covered], row)?
                 .collect()
+            })
+            .await
+    }
+
+    /// The text of a call's result, and where the whole of it is when that is only a part.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn result(
+        &self,
+        session: &SessionId,
+        call: &str,
+    ) -> Result<Option<(String, Option<String>)>, StoreError> {
+        use rusqlite::OptionalExtension as _;
+        let (session, call) = (session.clone(), call.to_owned());
+        self.db()
+            .call(move |c| {
+                c.query_row(
+                    "select json_extract(body, '$.text'), json_extract(body, '$.spill') from items
+                     where session = ?1 and kind = 'result' and json_extract(body, '$.call') = ?2",
+                    params![session.as_str(), call],
+                    |r| Ok((r.get(0)?, r.get(1)?)),
+                )
+                .optional()
             })
             .await
     }

@@ -272,7 +272,7 @@ async fn a_scheduled_question_expires_once_heard_and_the_turn_goes_on() {
     session.ask_heard(&open[0].body.ask).await;
     let done = soon(turn).await.unwrap().unwrap().unwrap();
     assert_eq!(done.run.unwrap()["status"], "ok");
-    assert!(home.last_result().contains("nobody answered in time"));
+    assert!(home.last_result().contains("Nobody answered within"));
     assert!(matches!(
         session
             .answer(answer(&open[0], Outcome::Allow, Scope::Once))
