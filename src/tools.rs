@@ -83,7 +83,11 @@ impl Seen {
 
     /// What this session last saw at a path.
     pub fn at(&self, path: &Path) -> Option<Digest> {
-        self.0.lock().files.get(path).map(|(_, digest)| digest.clone())
+        self.0
+            .lock()
+            .files
+            .get(path)
+            .map(|(_, digest)| digest.clone())
     }
 
     /// Takes up what the journal says was seen, when nothing is known yet: after a start.

@@ -188,7 +188,10 @@ fn part(block: v1::ContentBlock) -> Result<Part, RpcError> {
                 text: format!("<file uri={:?}>\n{}\n</file>", text.uri, text.text),
             }),
             v1::EmbeddedResourceResource::BlobResourceContents(blob)
-                if blob.mime_type.as_deref().is_some_and(|m| m.starts_with("image/")) =>
+                if blob
+                    .mime_type
+                    .as_deref()
+                    .is_some_and(|m| m.starts_with("image/")) =>
             {
                 image(blob.mime_type.unwrap_or_default(), blob.blob)
             }

@@ -116,7 +116,9 @@ impl Driver {
         let turn = Turn::of(parts.items.iter().filter(|i| i.turn == parts.turn));
         let history = History::new(parts.items);
         gate.context.plan = history.plan();
-        gate.context.seen.restore(history.looks().map(|(.., saw)| saw));
+        gate.context
+            .seen
+            .restore(history.looks().map(|(.., saw)| saw));
         Self {
             turn,
             shared: parts.shared,

@@ -63,7 +63,10 @@ fn shortened(text: &str, path: &str, most: usize) -> String {
     if count <= most {
         return text.to_owned();
     }
-    let end = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);
+    let end = text
+        .char_indices()
+        .nth(most)
+        .map_or(text.len(), |(at, _)| at);
     let more = (count - most).to_string();
     let texts = &words::numbers().context.instructions.texts;
     let marker = texts.say("cut", &[("count", &more), ("path", path)]);

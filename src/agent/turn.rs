@@ -215,8 +215,7 @@ impl Turn {
     pub fn repeated(&self, call: &Call) -> Option<u64> {
         let again = &self.again;
         let same = again.tool == call.tool && again.args == call.args;
-        (same && again.times >= words::numbers().repeats)
-            .then(|| again.times + again.stopped + 1)
+        (same && again.times >= words::numbers().repeats).then(|| again.times + again.stopped + 1)
     }
 
     fn put(&mut self, call: &CallId, place: Place) {
@@ -430,8 +429,18 @@ fn end(stop: Stop, reason: String) -> Next {
 /// server did not make a call of it. A form in the middle of an answer is talked about.
 fn call_in_text(text: &str) -> bool {
     let text = text.trim();
-    let ends = ["</tool_call>", "</function_call>", "</function>", "<|tool_call_end|>"];
-    let begins = ["[TOOL_CALLS]", "<|python_tag|>", "<tool_call>", "<function="];
+    let ends = [
+        "</tool_call>",
+        "</function_call>",
+        "</function>",
+        "<|tool_call_end|>",
+    ];
+    let begins = [
+        "[TOOL_CALLS]",
+        "<|python_tag|>",
+        "<tool_call>",
+        "<function=",
+    ];
     if ends.iter().any(|end| text.ends_with(end))
         || begins.iter().any(|begin| text.starts_with(begin))
     {

@@ -159,9 +159,10 @@ pub fn session_full(cap: u64) -> String {
 /// `percent` of the cap are used.
 pub fn session_nearly_full(cap: u64, percent: u64) -> String {
     let (size, percent) = (words::bytes(cap), percent.to_string());
-    numbers()
-        .limits
-        .say("session_nearly_full", &[("size", &size), ("percent", &percent)])
+    numbers().limits.say(
+        "session_nearly_full",
+        &[("size", &size), ("percent", &percent)],
+    )
 }
 
 /// What became of an ask, for the audit log.

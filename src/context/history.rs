@@ -222,7 +222,8 @@ impl History {
                 Body::TurnEnd { .. } => {
                     if let Some(step) = step.as_mut().filter(|s| !s.sampled) {
                         let kept = step.text.char_indices().nth(CUT_OFF);
-                        step.text.truncate(kept.map_or(step.text.len(), |(at, _)| at));
+                        step.text
+                            .truncate(kept.map_or(step.text.len(), |(at, _)| at));
                     }
                     let reasoning = item.turn == last_turn;
                     finish(&mut messages, step.take(), &results, reasoning);
@@ -342,12 +343,7 @@ fn finish(
     messages.extend(answers);
 }
 
-fn content(
-    lead: Option<&str>,
-    note: Option<&str>,
-    parts: &[Part],
-    images: bool,
-) -> Vec<Content> {
+fn content(lead: Option<&str>, note: Option<&str>, parts: &[Part], images: bool) -> Vec<Content> {
     let mut contents: Vec<Content> = Vec::new();
     let mut text = lead.unwrap_or_default().to_owned();
     if let Some(note) = note {

@@ -138,7 +138,11 @@ impl Told {
             }
             instructions.insert(path.clone(), digest);
         }
-        for path in self.instructions.keys().filter(|p| !instructions.contains_key(*p)) {
+        for path in self
+            .instructions
+            .keys()
+            .filter(|p| !instructions.contains_key(*p))
+        {
             notes.push(texts.note(&Note::Instructions {
                 path: path.clone(),
                 text: None,

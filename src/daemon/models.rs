@@ -113,7 +113,10 @@ fn about(list: &Value) -> HashMap<String, About> {
         .filter_map(|model| {
             let ours = model.get("lembas").unwrap_or(model);
             let about = About {
-                context: ours.get("context").and_then(Value::as_u64).filter(|n| *n > 0),
+                context: ours
+                    .get("context")
+                    .and_then(Value::as_u64)
+                    .filter(|n| *n > 0),
                 images: ours.get("vision").and_then(Value::as_bool),
             };
             Some((model.get("id")?.as_str()?.to_owned(), about))

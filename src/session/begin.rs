@@ -6,12 +6,11 @@ use jiff::tz::TimeZone;
 use tokio::sync::mpsc;
 
 use crate::agent::driver::{Driver, Parts};
+use crate::agent::instructions;
 use crate::agent::limits;
 use crate::agent::stop::StopSignal;
 use crate::agent::words;
-use crate::{clock, rt};
 use crate::context::texts::Told;
-use crate::agent::instructions;
 use crate::context::{Facts, Fixed, Now};
 use crate::ids::Digest;
 use crate::permission::Origin;
@@ -24,6 +23,7 @@ use crate::store::device::keys::{KEPT_MS, KeyRow, RUN_KEPT_MS};
 use crate::store::device::sessions::SessionRow;
 use crate::store::item::{Body, Part};
 use crate::store::journal::SESSION_CAP;
+use crate::{clock, rt};
 
 /// Longest title taken from a first message, in characters.
 const TITLE: usize = 80;

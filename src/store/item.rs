@@ -196,10 +196,6 @@ pub struct Compacted {
 
 /// What an item says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "few items are in memory at once, and a question is no rare one"
-)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Body {
     /// A prompt opens a turn.

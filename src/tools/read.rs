@@ -7,8 +7,8 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::{Outcome, OutputSink, Prepared, Tool, ToolContext, ToolFailure, args};
-use crate::fs::read::read;
 use crate::context::history::short;
+use crate::fs::read::read;
 use crate::ids::{CallId, Digest};
 use crate::permission::{Action, Grant, Request};
 use crate::rt::{self, CancellationToken};

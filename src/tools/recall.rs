@@ -38,7 +38,10 @@ impl Tool for Recall {
 
     fn prepare(&self, args: &Value, context: &ToolContext) -> Result<Prepared, ToolFailure> {
         let given = args::text(args, "id")?;
-        let id = given.trim().trim_matches(['[', ']']).trim_start_matches('#');
+        let id = given
+            .trim()
+            .trim_matches(['[', ']'])
+            .trim_start_matches('#');
         let id = id.to_ascii_lowercase();
         // It becomes the name of a file.
         if id.len() < 4 || id.len() > 8 || !id.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -127,7 +130,10 @@ fn part(lines: impl Iterator<Item = String>, wanted: &Wanted) -> String {
         );
     }
     let last = total.min(wanted.offset + wanted.limit - 1);
-    format!("[#{}, lines {} to {last} of {total}]{text}", wanted.id, wanted.offset)
+    format!(
+        "[#{}, lines {} to {last} of {total}]{text}",
+        wanted.id, wanted.offset
+    )
 }
 
 fn pieces(line: &str) -> Vec<String> {
@@ -135,7 +141,10 @@ fn pieces(line: &str) -> Vec<String> {
         return vec![line.to_owned()];
     }
     let chars: Vec<char> = line.chars().collect();
-    chars.chunks(LINE).map(|piece| piece.iter().collect()).collect()
+    chars
+        .chunks(LINE)
+        .map(|piece| piece.iter().collect())
+        .collect()
 }
 
 #[cfg(test)]
@@ -157,7 +166,10 @@ mod tests {
         assert_eq!(shown(1, 1), "[#0001, lines 1 to 1 of 5]\n1\tone");
         assert_eq!(
             shown(4, 9),
-            format!("[#0001, lines 4 to 5 of 5]\n4\t{}\n5\tthree", "x".repeat(500))
+            format!(
+                "[#0001, lines 4 to 5 of 5]\n4\t{}\n5\tthree",
+                "x".repeat(500)
+            )
         );
         assert_eq!(shown(6, 1), "[#0001 has 5 lines; there is no line 6]");
     }

@@ -50,8 +50,7 @@ impl Driver {
             return Ok(None);
         }
         let shortened = self.shorten(asked, limit).await?;
-        self.too_long_anyway =
-            !matches!(shortened, Shortened::Done) || self.tokens(asked) > limit;
+        self.too_long_anyway = !matches!(shortened, Shortened::Done) || self.tokens(asked) > limit;
         Ok(matches!(shortened, Shortened::Stopped).then_some(Flow::Stopped))
     }
 
@@ -166,10 +165,7 @@ impl Driver {
     }
 
     /// One request for a summary. None: the turn was stopped.
-    async fn summary(
-        &mut self,
-        request: &Request,
-    ) -> Result<Option<(String, Tokens)>, ModelError> {
+    async fn summary(&mut self, request: &Request) -> Result<Option<(String, Tokens)>, ModelError> {
         let stop = self.stop.token().clone();
         let origin = &self.gate.facts.origin;
         let endpoint = self

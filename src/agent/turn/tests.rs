@@ -138,7 +138,15 @@ fn how_the_answer_finished_is_how_the_turn_ends() {
         assert_eq!(turn.next(), ends(stop), "{finish}");
     }
     let nothing = Build::new(None).step().sampled("stop");
-    let nudged = |turn: &Build| matches!(turn.next(), Next::Sample { nudge: Some(Nudge::Empty), .. });
+    let nudged = |turn: &Build| {
+        matches!(
+            turn.next(),
+            Next::Sample {
+                nudge: Some(Nudge::Empty),
+                ..
+            }
+        )
+    };
     assert!(nudged(&nothing));
     let again = nothing.step().sampled("stop");
     assert!(nudged(&again));
@@ -199,9 +207,21 @@ fn the_fourth_refusal_ends_the_turn() {
 fn steps_are_counted_and_the_last_one_concludes() {
     let mut turn = Build::new(None);
     for n in 0..3 {
-        assert_eq!(turn.0.next(3), Next::Sample { left: 2 - n, nudge: None });
+        assert_eq!(
+            turn.0.next(3),
+            Next::Sample {
+                left: 2 - n,
+                nudge: None
+            }
+        );
         turn = turn.step();
-        assert_eq!(turn.0.next(3), Next::Sample { left: 2 - n, nudge: None });
+        assert_eq!(
+            turn.0.next(3),
+            Next::Sample {
+                left: 2 - n,
+                nudge: None
+            }
+        );
         turn = turn.call("1").sampled("tool_calls");
         if n < 2 {
             turn = turn.started("1").result("1");
@@ -329,7 +349,13 @@ fn a_call_written_as_text_is_told_from_one_that_is_talked_about() {
     ] {
         let turn = Build::new(None).step().text(text).sampled("stop");
         assert!(
-            matches!(turn.next(), Next::Sample { nudge: Some(Nudge::InText), .. }),
+            matches!(
+                turn.next(),
+                Next::Sample {
+                    nudge: Some(Nudge::InText),
+                    ..
+                }
+            ),
             "{text}"
         );
         let turn = turn.step().text(text).sampled("stop");

@@ -267,7 +267,7 @@ impl Store {
 
     /// What the model's history is made of, in order: no output, no states, the newest plan, and
     /// the reasoning of the last turn only. What a summary stands for is left out, but for items
-    /// of the last turn.
+    /// of the last turn and the prompt of the turn that it was made in.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -275,16 +275,22 @@ impl Store {
         let session = session.clone();
         self.db()
             .call(move |c| {
-                let covered: i64 = c
+                use rusqlite::OptionalExtension as _;
+                let (covered, turn): (i64, u32) = c
                     .prepare(
-                        "select coalesce(max(json_extract(body, '$.compacted.upto')), 0)
-                         from items where session = ?1 and kind = 'notice'",
+                        "select json_extract(body, '$.compacted.upto'), turn from items
+                         where session = ?1 and kind = 'notice'
+                           and json_extract(body, '$.compacted') is not null
+                         order by seq desc limit 1",
                     )?
-                    .query_row([session.as_str()], |r| r.get(0))?;
+                    .query_row([session.as_str()], |r| Ok((r.get(0)?, r.get(1)?)))
+                    .optional()?
+                    .unwrap_or_default();
                 c.prepare(
                     "select seq, items.turn, time, body, text from items
                      join sessions on sessions.id = items.session
-                     where session = ?1 and (seq > ?2 or items.turn = sessions.turn)
+                     where session = ?1 and (seq > ?2 or items.turn = sessions.turn
+                         or (kind = 'prompt' and items.turn = ?3))
                        and (kind in ('prompt', 'step', 'message', 'call', 'sampled', 'ask',
                          'answered', 'started', 'result', 'turn_end')
                          or (kind = 'thought' and items.turn = sessions.turn)
@@ -293,7 +299,7 @@ impl Store {
                          where session = ?1 and kind = 'plan'))
                      order by seq",
                 )?
-                .query_map(params![session.as_str(), covered], row)?
+                .query_map(params![session.as_str(), covered, turn], row)?
                 .collect()
             })
             .await

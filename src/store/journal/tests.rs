@@ -58,7 +58,10 @@ async fn wherever_the_log_ends_what_was_committed_is_there_and_nothing_is_half()
     for n in 0..4 {
         let bodies = vec![prompt(), notice(&"x".repeat(1500 * n)), notice("end")];
         let also = Also::default();
-        journal.append(bodies, Durability::Disk, also).await.unwrap();
+        journal
+            .append(bodies, Durability::Disk, also)
+            .await
+            .unwrap();
         commits.push((length(), 3 * (n + 1)));
     }
     let (db, wal) = (std::fs::read(db).unwrap(), std::fs::read(wal).unwrap());
@@ -66,7 +69,9 @@ async fn wherever_the_log_ends_what_was_committed_is_there_and_nothing_is_half()
     let last = wal.len() - 200..=wal.len();
     let ends = (32 + 4120..wal.len()).step_by(4120);
     let near = ends.flat_map(|end| end - 30..end + 30);
-    let cuts = near.chain((commits[0].0..wal.len()).step_by(331)).chain(last);
+    let cuts = near
+        .chain((commits[0].0..wal.len()).step_by(331))
+        .chain(last);
     let there = tempfile::tempdir().unwrap();
     for cut in cuts.filter(|cut| *cut >= commits[0].0 && *cut <= wal.len()) {
         let copy = there.path().join(format!("{cut}.db"));

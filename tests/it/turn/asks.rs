@@ -138,7 +138,7 @@ async fn after_three_refusals_the_next_ends_the_turn() {
     }
     let done = soon(turn).await.unwrap().unwrap().unwrap();
     assert_eq!(done.stop, Stop::EndTurn);
-    assert!(done.reason.unwrap().contains("four refusals"));
+    assert!(done.reason.unwrap().contains("After 3 refused calls"));
     assert_eq!(home.ran().len(), 3);
     let items = journal(&session).await;
     assert_eq!(result_of(&items, "0008").0, CallStatus::Cancelled);

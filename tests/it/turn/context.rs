@@ -25,7 +25,7 @@ fn prefixes(requests: &[Value]) {
 #[tokio::test]
 async fn every_request_begins_with_the_bytes_of_the_one_before() {
     let mut home = Home::new().await;
-    home.steps = 5;
+    home.steps = 6;
     let (_registry, session) = home.local().await;
     home.model.play([
         Reply::calls(&[bash("x"), bash("y")]),
@@ -43,7 +43,10 @@ async fn every_request_begins_with_the_bytes_of_the_one_before() {
     assert_eq!(requests.len(), 6);
     prefixes(&requests);
     let all = requests[4]["messages"].to_string();
-    assert!(all.contains("Empty") && all.contains("WrapUp { left: 0 }"), "{all}");
+    assert!(
+        all.contains("Empty") && all.contains("WrapUp { left: 1 }"),
+        "{all}"
+    );
     home.no_faults();
 }
 
@@ -56,7 +59,10 @@ async fn a_long_result_loses_its_middle_and_every_part_can_be_recalled() {
     let (_registry, session) = home.local().await;
     home.model.play([
         Reply::calls(&[("read", json!({ "path": "long.txt", "limit": 2000 }))]),
-        Reply::calls(&[("recall", json!({ "id": "#0001", "offset": 700, "limit": 2 }))]),
+        Reply::calls(&[(
+            "recall",
+            json!({ "id": "#0001", "offset": 700, "limit": 2 }),
+        )]),
         Reply::calls(&[("recall", json!({ "id": "0999" }))]),
         Reply::text("ok"),
     ]);
@@ -64,7 +70,10 @@ async fn a_long_result_loses_its_middle_and_every_part_can_be_recalled() {
     let items = journal(&session).await;
     let (_, long) = result_of(&items, "0001");
     assert_eq!(long.lines().count(), 401);
-    assert!(long.contains("[1601 lines elided, full output #0001]"), "{long}");
+    assert!(
+        long.contains("[1601 lines elided, full output #0001]"),
+        "{long}"
+    );
     let (_, part) = result_of(&items, "0002");
     assert_eq!(
         part,
@@ -81,10 +90,16 @@ async fn what_has_not_changed_is_answered_by_its_number_also_after_a_restart() {
     let mut home = Home::new().await;
     home.real = true;
     let file = home.cwd().join("a.txt");
-    let text = |word: &str| (1..=40).map(|n| format!("{word} {n}\n")).collect::<String>();
+    let text = |word: &str| {
+        (1..=40)
+            .map(|n| format!("{word} {n}\n"))
+            .collect::<String>()
+    };
     std::fs::write(&file, text("one")).unwrap();
+    let folder = home.cwd().join("folder");
+    std::fs::create_dir(&folder).unwrap();
     for n in 0..30 {
-        std::fs::write(home.cwd().join(format!("file-{n}")), "").unwrap();
+        std::fs::write(folder.join(format!("file-{n}")), "").unwrap();
     }
     let tasks = lembas::rt::Tasks::new();
     let registry = home.start(&tasks).await;
@@ -95,7 +110,7 @@ async fn what_has_not_changed_is_answered_by_its_number_also_after_a_restart() {
     let read = |args: Value| ("read", args);
     let whole = || read(json!({ "path": "a.txt" }));
     let part = || read(json!({ "path": "./a.txt", "offset": 3, "limit": 30 }));
-    let list = || ("list", json!({}));
+    let list = || ("list", json!({ "path": "folder" }));
     home.model.play([
         Reply::calls(&[whole(), list()]),
         Reply::calls(&[part(), list()]),
@@ -135,6 +150,11 @@ async fn what_has_not_changed_is_answered_by_its_number_also_after_a_restart() {
     home.no_faults();
 }
 
+/// More than a small model takes.
+fn long() -> String {
+    (0..6_000).map(|n| format!("word {n} ")).collect()
+}
+
 /// A model with little context: from about 2,400 tokens on it is shortened.
 fn small(home: &Home) {
     *home.about.lock() = About {
@@ -154,12 +174,11 @@ async fn a_full_context_is_shortened_as_the_next_turn_of_the_same_conversation()
         .await
         .unwrap();
     home.model.play([
-        Reply::text(&"many different words ".repeat(30).repeat(80)),
+        Reply::text(&long()),
         Reply::text("They want a bridge."),
         Reply::text("going on"),
         Reply::text("and on"),
     ]);
-    // The answer is long but does not repeat itself long enough to be cut.
     session.prompt(prompt("1", "first wish")).await.unwrap();
     session.prompt(prompt("2", "second wish")).await.unwrap();
     let requests = home.model.requests();
@@ -170,7 +189,10 @@ async fn a_full_context_is_shortened_as_the_next_turn_of_the_same_conversation()
     assert_eq!(requests[0]["tools"], requests[1]["tools"]);
     let after = messages(&requests[2]);
     let first = after[1]["content"].as_str().unwrap();
-    assert!(first.starts_with("<summary>\nThey want a bridge.\n</summary>"), "{first}");
+    assert!(
+        first.starts_with("<summary>\nThey want a bridge.\n</summary>"),
+        "{first}"
+    );
     assert!(first.ends_with("second wish"), "{first}");
     assert_eq!(after.len(), 2);
     let items = journal(&session).await;
@@ -178,10 +200,18 @@ async fn a_full_context_is_shortened_as_the_next_turn_of_the_same_conversation()
         Body::Notice { text, .. } => Some(text.clone()),
         _ => None,
     });
-    assert!(notice.unwrap().starts_with("The conversation was shortened: "));
+    assert!(
+        notice
+            .unwrap()
+            .starts_with("The conversation was shortened: ")
+    );
 
     // Nothing of it is gone from the journal, and a start later it goes on from the summary.
-    assert!(items.iter().any(|i| matches!(&i.body, Body::Prompt { key, .. } if key == "1")));
+    assert!(
+        items
+            .iter()
+            .any(|i| matches!(&i.body, Body::Prompt { key, .. } if key == "1"))
+    );
     let id = session.id().clone();
     drop((registry, session));
     tasks.end().await;
@@ -203,7 +233,12 @@ fn too_long() -> Reply {
 #[tokio::test]
 async fn a_refusal_for_length_in_the_middle_of_a_turn_loses_nothing() {
     let home = Home::new().await;
-    let (_registry, session) = home.local().await;
+    let tasks = lembas::rt::Tasks::new();
+    let registry = home.start(&tasks).await;
+    let session = registry
+        .open(home.new_session(Origin::Local))
+        .await
+        .unwrap();
     home.model.play([
         Reply::calls(&[bash("x")]),
         too_long(),
@@ -220,9 +255,21 @@ async fn a_refusal_for_length_in_the_middle_of_a_turn_loses_nothing() {
     let last = messages(&requests[5]);
     assert_eq!(last.len(), 2);
     let first = last[1]["content"].as_str().unwrap();
-    assert!(first.contains("x ran; say so") && first.ends_with("run x"), "{first}");
+    assert!(
+        first.contains("x ran; say so") && first.ends_with("run x"),
+        "{first}"
+    );
     // Of the request for the summary too it is known what it took.
     assert_eq!(ended.tokens.input, 300);
+    // A start later the prompt whose turn was shortened is still there.
+    let id = session.id().clone();
+    drop((registry, session));
+    tasks.end().await;
+    let registry = home.start(&home.tasks).await;
+    let session = registry.get(&id, &Origin::Local).await.unwrap();
+    home.model.play([Reply::text("ok")]);
+    session.prompt(prompt("2", "more")).await.unwrap();
+    prefixes(&home.model.requests()[5..]);
     home.no_faults();
 }
 
@@ -241,7 +288,10 @@ async fn what_does_not_fit_at_all_ends_in_words_and_the_chat_goes_on_elsewhere()
     let ended = session.prompt(prompt("2", "more")).await.unwrap();
     assert_eq!(ended.stop, Stop::Failed);
     let reason = ended.reason.unwrap();
-    assert!(reason.starts_with("This chat does not fit into m any more"), "{reason}");
+    assert!(
+        reason.starts_with("This chat does not fit into m any more"),
+        "{reason}"
+    );
     assert!(reason.contains("Nothing of it is lost"), "{reason}");
     session.set_model("large".into()).await.unwrap();
     let ended = session.prompt(prompt("3", "again")).await.unwrap();
@@ -257,11 +307,11 @@ async fn no_summary_does_not_keep_a_turn_from_being_tried() {
     small(&home);
     let (_registry, session) = home.local().await;
     home.model.play([
-        Reply::text(&"words ".repeat(8_000)[..20_000].replace("words words", "other")),
+        Reply::text(&long()),
         Reply::error(400, "application/json", r#"{"error":"no"}"#),
         Reply::text("it fit all the same"),
     ]);
-    session.prompt(prompt("1", &"long ".repeat(9_000))).await.unwrap();
+    session.prompt(prompt("1", "a")).await.unwrap();
     let ended = session.prompt(prompt("2", "b")).await.unwrap();
     assert_eq!(ended.stop, Stop::EndTurn);
     assert_eq!(home.model.requests().len(), 3);
@@ -295,7 +345,10 @@ async fn images_go_to_a_model_that_takes_them_and_are_refused_for_one_that_does_
     // What was sent to another model before does not end the chat with this one.
     session.prompt(prompt("3", "go on")).await.unwrap();
     let sent = home.model.requests()[1]["messages"].to_string();
-    assert!(sent.contains("[An image was here; this model takes none.]"), "{sent}");
+    assert!(
+        sent.contains("[An image was here; this model takes none.]"),
+        "{sent}"
+    );
     assert!(!sent.contains("base64"), "{sent}");
     home.no_faults();
 }
@@ -322,6 +375,9 @@ async fn a_plan_is_known_in_the_next_turn() {
     session.prompt(prompt("2", "go")).await.unwrap();
     let items = journal(&session).await;
     let (status, text) = result_of(&items, "0002");
-    assert!(status == CallStatus::Ok || !text.contains("no plan"), "{text}");
+    assert!(
+        status == CallStatus::Ok || !text.contains("no plan"),
+        "{text}"
+    );
     home.no_faults();
 }

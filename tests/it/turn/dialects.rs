@@ -39,7 +39,10 @@ async fn arguments_that_are_no_json_and_tools_that_are_not_there_are_told_to_the
     assert_eq!(ended.stop, Stop::EndTurn);
     let requests = home.model.requests();
     let heard: Vec<String> = requests[1..].iter().map(told).collect();
-    assert!(heard[0].contains("The arguments of read could not be read: EOF"), "{heard:?}");
+    assert!(
+        heard[0].contains("The arguments of read could not be read: EOF"),
+        "{heard:?}"
+    );
     assert!(heard[1].contains("they are no JSON object"), "{heard:?}");
     assert!(
         heard[2].contains("There is no tool called open_file. There are: bash, read,"),
@@ -56,7 +59,10 @@ async fn an_empty_answer_is_asked_again_and_then_said() {
     assert!(told(&home.model.requests()[1]).contains("Your last answer was empty."));
     let (home, ended) = play([empty(), empty(), empty()]).await;
     assert_eq!(home.model.requests().len(), 3);
-    assert_eq!(ended.reason.as_deref(), Some("The model answered with nothing."));
+    assert_eq!(
+        ended.reason.as_deref(),
+        Some("The model answered with nothing.")
+    );
 }
 
 #[tokio::test]
@@ -104,7 +110,11 @@ async fn the_same_call_over_and_over_is_stopped_and_then_the_turn_ends() {
     assert_eq!(home.ran().len(), 3);
     let requests = home.model.requests();
     assert_eq!(requests.len(), 6);
-    assert!(told(&requests[4]).contains("for the 4. time"), "{}", told(&requests[4]));
+    assert!(
+        told(&requests[4]).contains("for the 4. time"),
+        "{}",
+        told(&requests[4])
+    );
     home.no_faults();
 }
 
@@ -136,15 +146,27 @@ async fn however_a_server_says_the_end_it_is_the_end() {
         (said(vec![finish("eos")]), Stop::EndTurn),
         (said(vec![done()]), Stop::EndTurn),
         (said(vec![finish("tool_calls"), done()]), Stop::EndTurn),
-        (said(vec![finish("length"), usage(), done()]), Stop::MaxTokens),
+        (
+            said(vec![finish("length"), usage(), done()]),
+            Stop::MaxTokens,
+        ),
         (said(vec![finish("max_tokens")]), Stop::MaxTokens),
         (said(vec![finish("content_filter"), done()]), Stop::Refusal),
         (
-            said(vec![raw(r#"{"choices":[{"delta":{"content":null},"finish_reason":null}],"usage":null}"#), finish("stop")]),
+            said(vec![
+                raw(
+                    r#"{"choices":[{"delta":{"content":null},"finish_reason":null}],"usage":null}"#,
+                ),
+                finish("stop"),
+            ]),
             Stop::EndTurn,
         ),
         (
-            Reply::error(200, "application/json", r#"{"choices":[{"message":{"content":"words"},"finish_reason":"stop"}]}"#),
+            Reply::error(
+                200,
+                "application/json",
+                r#"{"choices":[{"message":{"content":"words"},"finish_reason":"stop"}]}"#,
+            ),
             Stop::EndTurn,
         ),
     ] {
@@ -174,7 +196,11 @@ async fn each_failure_is_said_in_words_that_help() {
             "m's server does not accept the key it was given",
         ),
         (
-            Reply::error(502, json, r#"{"error":{"code":"model_key","text":"The key is refused."}}"#),
+            Reply::error(
+                502,
+                json,
+                r#"{"error":{"code":"model_key","text":"The key is refused."}}"#,
+            ),
             1,
             "m's server does not accept the key it was given",
         ),
@@ -189,7 +215,11 @@ async fn each_failure_is_said_in_words_that_help() {
             "m did not take the request: ",
         ),
         (
-            Reply::error(200, "text/html; charset=utf-8", "<html>Sign in to the network</html>"),
+            Reply::error(
+                200,
+                "text/html; charset=utf-8",
+                "<html>Sign in to the network</html>",
+            ),
             5,
             "a web page came instead of the model's answer",
         ),
@@ -199,7 +229,9 @@ async fn each_failure_is_said_in_words_that_help() {
             "an event is not JSON",
         ),
         (
-            Reply::stream(vec![Act::Line("event: error\ndata: {\"message\":\"overloaded\"}\n\n".into())]),
+            Reply::stream(vec![Act::Line(
+                "event: error\ndata: {\"message\":\"overloaded\"}\n\n".into(),
+            )]),
             1,
             "overloaded",
         ),

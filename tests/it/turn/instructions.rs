@@ -32,12 +32,21 @@ async fn they_stack_from_the_top_of_the_project_down_and_a_change_is_told_once()
     let mut new = home.new_session(Origin::Local);
     new.cwd = deep.clone();
     let session = registry.open(new).await.unwrap();
-    home.model
-        .play([Reply::text("a"), Reply::text("b"), Reply::text("c"), Reply::text("d")]);
+    home.model.play([
+        Reply::text("a"),
+        Reply::text("b"),
+        Reply::text("c"),
+        Reply::text("d"),
+    ]);
     session.prompt(prompt("1", "go")).await.unwrap();
     let text = system(&home, 0);
-    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} in {text}"));
-    assert!(at("<instructions file=\"../../AGENTS.md\">") < at("<instructions file=\"../CLAUDE.md\">"));
+    let at = |part: &str| {
+        text.find(part)
+            .unwrap_or_else(|| panic!("{part} in {text}"))
+    };
+    assert!(
+        at("<instructions file=\"../../AGENTS.md\">") < at("<instructions file=\"../CLAUDE.md\">")
+    );
     assert!(at("Part: use spaces.") < at("<instructions file=\"AGENTS.md\">"));
     assert!(!text.contains("Not read"), "{text}");
     assert!(text.contains("They cannot allow what a mode or the person refuses."));
@@ -53,10 +62,17 @@ async fn they_stack_from_the_top_of_the_project_down_and_a_change_is_told_once()
     assert_eq!(system(&home, 0), system(&home, 2));
     let last = |n: usize| {
         let messages = requests[n]["messages"].as_array().unwrap();
-        messages.last().unwrap()["content"].as_str().unwrap().to_owned()
+        messages.last().unwrap()["content"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     assert!(last(1).contains("The instructions in ../CLAUDE.md changed:\nPart: use nothing."));
-    assert!(last(1).contains("The instructions in AGENTS.md are gone"), "{}", last(1));
+    assert!(
+        last(1).contains("The instructions in AGENTS.md are gone"),
+        "{}",
+        last(1)
+    );
     assert_eq!(last(2), "go");
     home.no_faults();
 }
@@ -79,19 +95,30 @@ async fn none_comes_from_above_the_shared_root_or_from_where_a_question_is_neede
     home.model.play([Reply::text("a")]);
     session.prompt(prompt("1", "go")).await.unwrap();
     let text = system(&home, 0);
-    assert!(text.contains("in the root") && !text.contains("above the root"), "{text}");
+    assert!(
+        text.contains("in the root") && !text.contains("above the root"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
 async fn long_ones_are_cut_and_odd_ones_left_out() {
     let home = real().await;
     let top = home.cwd();
-    std::fs::write(top.join("AGENTS.md"), format!("start {}", "x".repeat(30_000))).unwrap();
+    std::fs::write(
+        top.join("AGENTS.md"),
+        format!("start {}", "x".repeat(30_000)),
+    )
+    .unwrap();
     let (_registry, session) = home.local().await;
     home.model.play([Reply::text("a"), Reply::text("b")]);
     session.prompt(prompt("1", "go")).await.unwrap();
     let text = system(&home, 0);
-    assert!(text.contains("[6006 characters more: read AGENTS.md]"), "{}", text.len());
+    assert!(
+        text.contains("[6006 characters more: read AGENTS.md]"),
+        "{}",
+        text.len()
+    );
     // A pipe, bytes that are no text, and something enormous: the session goes on without.
     std::fs::remove_file(top.join("AGENTS.md")).unwrap();
     std::fs::write(top.join("AGENTS.md"), [0_u8, 1, 2]).unwrap();

@@ -56,7 +56,10 @@ async fn a_model_that_is_down_ends_the_turn_in_words_and_the_message_is_kept() {
         reason.contains("503") && reason.contains("no GPU is free"),
         "{reason}"
     );
-    assert!(reason.contains("did not answer 5 times") && reason.contains("Your message is kept"), "{reason}");
+    assert!(
+        reason.contains("did not answer 5 times") && reason.contains("Your message is kept"),
+        "{reason}"
+    );
     let progress = session.summary().await.progress.unwrap();
     assert_eq!(progress.phase, Phase::Failed);
     assert_eq!(progress.data["reason"], json!(reason));

@@ -21,7 +21,10 @@ async fn idle_sessions_leave_memory_and_are_loaded_again() {
             .await
             .unwrap();
         home.model.play([Reply::text("hello")]);
-        session.prompt(prompt("k", &format!("chat {n}"))).await.unwrap();
+        session
+            .prompt(prompt("k", &format!("chat {n}")))
+            .await
+            .unwrap();
         ids.push(session.id().clone());
     }
     assert_eq!(registry.loaded(), 5);
