@@ -71,17 +71,17 @@ type Fields = HashMap<String, String>;
 type Filled = Result<Form<Fields>, FormRejection>;
 
 /// The fields of a form, or that there is none.
-fn fields(form: Filled) -> Result<Fields, Response> {
+fn fields(form: Filled) -> Result<Fields, Box<Response>> {
     form.map(|Form(fields)| fields).map_err(|rejection| {
         let status = match rejection.status() {
             StatusCode::PAYLOAD_TOO_LARGE => StatusCode::PAYLOAD_TOO_LARGE,
             _ => StatusCode::BAD_REQUEST,
         };
-        refuse(
+        Box::new(refuse(
             status,
             "invalid_request",
             "the form cannot be read: send its fields as application/x-www-form-urlencoded",
-        )
+        ))
     })
 }
 
@@ -114,7 +114,7 @@ async fn authorize(
     }
     let form = match fields(form) {
         Ok(form) => form,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let asked = form.get("scope").map_or("link", String::as_str);
     let scopes: Vec<String> = asked.split_whitespace().map(str::to_owned).collect();
@@ -173,7 +173,7 @@ async fn authorize(
 async fn token(State(shared): State<Arc<Shared>>, form: Filled) -> Response {
     let form = match fields(form) {
         Ok(form) => form,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     if form.get("grant_type").map(String::as_str) != Some(DEVICE_CODE) {
         return refuse(
@@ -253,7 +253,7 @@ async fn token(State(shared): State<Arc<Shared>>, form: Filled) -> Response {
 async fn revoke(State(shared): State<Arc<Shared>>, form: Filled) -> Response {
     let form = match fields(form) {
         Ok(form) => form,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let Some(token) = form.get("token") else {
         return refuse(
