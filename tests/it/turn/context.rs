@@ -17,7 +17,7 @@ fn messages(request: &Value) -> Vec<Value> {
 fn prefixes(requests: &[Value]) {
     for pair in requests.windows(2) {
         let (before, after) = (messages(&pair[0]), messages(&pair[1]));
-        assert_eq!(before[..], after[..before.len()], "{:#?}", after);
+        assert_eq!(before[..], after[..before.len()], "{after:#?}");
         assert_eq!(pair[0]["tools"], pair[1]["tools"]);
     }
 }
