@@ -8,6 +8,7 @@
 pub mod asks;
 pub mod driver;
 pub mod gate;
+pub mod instructions;
 pub mod limits;
 pub mod progress;
 pub mod stop;
@@ -16,6 +17,9 @@ pub mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 
 use crate::config::Mode;
 use crate::ids::SessionId;
@@ -47,6 +51,20 @@ pub struct Settings {
 pub trait Models: Send + Sync {
     /// The endpoint for a session of this origin, or why there is none, in words.
     fn endpoint(&self, origin: &Origin, model: &str) -> Result<Arc<dyn Endpoint>, String>;
+
+    /// What is known of a model. Answers in bounded time, with nothing when nobody says.
+    fn about(&self, _origin: &Origin, _model: &str) -> BoxFuture<'static, About> {
+        std::future::ready(About::default()).boxed()
+    }
+}
+
+/// What is known of a model (models/schema.json); none: nobody said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// Tokens that fit, prompt and answer together.
+    pub context: Option<u64>,
+    /// Whether it takes images.
+    pub images: Option<bool>,
 }
 
 /// An origin as the store spells it: equal text, equal origin.

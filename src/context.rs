@@ -2,12 +2,13 @@
 //!
 //! Nothing that was sent is ever written anew: the system prompt is made once a session, and what
 //! changes comes as a note on the next message (context.md §10). Not here: sending (`model`),
-//! cutting outputs (the tools, at insert time).
+//! cutting results (`agent`, at insert time).
 
+pub mod compact;
 pub mod from_spec;
 pub mod history;
 pub mod texts;
 
 pub use from_spec::SpecTexts;
 pub use history::History;
-pub use texts::{Facts, Fixed, Note, Texts};
+pub use texts::{Facts, Fixed, Note, Now, Texts};

@@ -170,6 +170,8 @@ pub enum ModelError {
     Page { status: u16 },
     #[error("the model's server reported an error: {0}")]
     Reported(String),
+    #[error("the conversation is too long for it: {0}")]
+    TooLong(String),
     #[error("the answer was cut off")]
     Cut,
     #[error("nothing came from the model's server for {0} s")]
@@ -186,7 +188,7 @@ impl ModelError {
             Self::Status { status, .. } => {
                 matches!(status, 408 | 409 | 425 | 429) || *status >= 500
             }
-            Self::Reported(_) | Self::Garbled(_) => false,
+            Self::Reported(_) | Self::Garbled(_) | Self::TooLong(_) => false,
         }
     }
 

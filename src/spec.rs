@@ -22,7 +22,7 @@ mod tool;
 
 pub use contents::{Contents, Difference};
 pub use fill::{Facts, Unfilled, fill, variables};
-pub use looping::{Context, Loop, Monitor, Output, Retries, Scheduled, Texts};
+pub use looping::{Context, Instructions, Loop, Monitor, Output, Retries, Scheduled, Texts};
 pub use offer::{BoxKind, Narrowed, Offer, OfferedTool, Role, SessionKind};
 pub use progress::ProgressTexts;
 pub use prompts::{Prompts, SystemFacts};

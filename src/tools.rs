@@ -11,20 +11,26 @@ mod grep;
 mod list;
 mod plan;
 mod read;
+mod recall;
 mod write;
 
+pub use recall::kept;
+
 use std::any::Any;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::ids::{CallId, Digest, SessionId};
 use crate::permission::{Grant, Request};
 use crate::plan::Plan;
 use crate::rt::CancellationToken;
-use crate::store::item::CallStatus;
+use crate::store::device::Store;
+use crate::store::item::{CallStatus, Saw};
 
 /// What a tool knows of the session it works in.
 #[derive(Clone, Debug)]
@@ -38,21 +44,57 @@ pub struct ToolContext {
     pub seen: Seen,
     /// The plan as it is when the call is prepared.
     pub plan: Plan,
+    /// Where results are kept; none: nowhere, nothing can be recalled.
+    pub store: Option<Store>,
 }
+
+/// Files that one session is known to have seen. Past it the one seen longest ago is forgotten: it
+/// must be read again before it is changed.
+const SEEN: usize = 4_096;
 
 /// Paths this session has read or written, with the hash of what was there. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Seen(pub Arc<parking_lot::Mutex<std::collections::HashMap<PathBuf, Digest>>>);
+pub struct Seen(Arc<Mutex<SeenFiles>>);
+
+#[derive(Debug, Default)]
+struct SeenFiles {
+    files: HashMap<PathBuf, (u64, Digest)>,
+    /// When each was seen, oldest first.
+    order: BTreeMap<u64, PathBuf>,
+    next: u64,
+}
 
 impl Seen {
     /// Notes what was at a path.
     pub fn note(&self, path: &Path, digest: Digest) {
-        self.0.lock().insert(path.to_owned(), digest);
+        let mut seen = self.0.lock();
+        let now = seen.next;
+        seen.next += 1;
+        if let Some((before, _)) = seen.files.insert(path.to_owned(), (now, digest)) {
+            seen.order.remove(&before);
+        }
+        seen.order.insert(now, path.to_owned());
+        if seen.order.len() > SEEN
+            && let Some((_, oldest)) = seen.order.pop_first()
+        {
+            seen.files.remove(&oldest);
+        }
     }
 
     /// What this session last saw at a path.
     pub fn at(&self, path: &Path) -> Option<Digest> {
-        self.0.lock().get(path).cloned()
+        self.0
+            .lock()
+            .files
+            .get(path)
+            .map(|(_, digest)| digest.clone())
+    }
+
+    /// Takes up what the journal says was seen, when nothing is known yet: after a start.
+    pub fn restore<'a>(&self, looks: impl Iterator<Item = &'a Saw>) {
+        if self.0.lock().files.is_empty() {
+            looks.for_each(|saw| self.note(Path::new(&saw.path), saw.digest.clone()));
+        }
     }
 }
 
@@ -95,6 +137,8 @@ pub struct Outcome {
     pub spill: Option<String>,
     /// The plan as it is afterwards, where the call changed it.
     pub plan: Option<Value>,
+    /// What it saw of a file.
+    pub saw: Option<Saw>,
 }
 
 impl Outcome {
@@ -110,6 +154,7 @@ impl Outcome {
             exit: None,
             spill: None,
             plan: None,
+            saw: None,
         }
     }
 
@@ -178,6 +223,7 @@ impl Tools {
         Self::of(vec![
             Arc::new(bash::Bash),
             Arc::new(read::Read),
+            Arc::new(recall::Recall),
             Arc::new(list::List),
             Arc::new(glob::Glob),
             Arc::new(grep::Grep),

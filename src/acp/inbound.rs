@@ -5,6 +5,8 @@
 //! a field that is not known is left alone.
 
 use agent_client_protocol_schema::v1;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -18,6 +20,11 @@ use crate::text::json;
 
 /// The parts of one prompt. More is a mistake of the sender, not a longer prompt.
 const MAX_PARTS: usize = 256;
+/// Bytes of text of one prompt, with embedded files; more is refused with what to do instead.
+const MAX_TEXT: usize = 2 * 1024 * 1024;
+/// Bytes of all images of one prompt, as base64, and the kinds that models take.
+const MAX_IMAGES: usize = 24 * 1024 * 1024;
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// Reads the params of a method.
 pub(crate) fn params<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
@@ -127,16 +134,51 @@ pub(crate) fn parts(blocks: Vec<v1::ContentBlock>) -> Result<Vec<Part>, RpcError
             format!("a prompt has at most {MAX_PARTS} parts"),
         ));
     }
-    blocks.into_iter().map(part).collect()
+    let parts: Vec<Part> = blocks.into_iter().map(part).collect::<Result<_, _>>()?;
+    let (mut text, mut images) = (0, 0);
+    for part in &parts {
+        match part {
+            Part::Text { text: more } => text += more.len(),
+            Part::Link { uri, name } => text += uri.len() + name.len(),
+            Part::Image { data, .. } => images += data.len(),
+        }
+    }
+    let mb = 1024 * 1024;
+    if text > MAX_TEXT {
+        let most = MAX_TEXT / mb;
+        return Err(bad(
+            "prompt",
+            format!("a prompt has at most {most} MiB of text: put the rest in a file and name it"),
+        ));
+    }
+    if images > MAX_IMAGES {
+        let most = MAX_IMAGES / mb;
+        return Err(bad(
+            "prompt",
+            format!("the images of a prompt are at most {most} MiB: send fewer or smaller ones"),
+        ));
+    }
+    Ok(parts)
+}
+
+fn image(mime: String, data: String) -> Result<Part, RpcError> {
+    if !IMAGES.contains(&mime.as_str()) {
+        let shown: String = mime.chars().take(40).collect();
+        return Err(bad(
+            "prompt",
+            format!("an image of the kind {shown:?} is not taken: png, jpeg, gif or webp"),
+        ));
+    }
+    if data.is_empty() || STANDARD.decode(&data).is_err() {
+        return Err(bad("prompt", "the data of an image is not base64"));
+    }
+    Ok(Part::Image { mime, data })
 }
 
 fn part(block: v1::ContentBlock) -> Result<Part, RpcError> {
     match block {
         v1::ContentBlock::Text(text) => Ok(Part::Text { text: text.text }),
-        v1::ContentBlock::Image(image) => Ok(Part::Image {
-            mime: image.mime_type,
-            data: image.data,
-        }),
+        v1::ContentBlock::Image(part) => image(part.mime_type, part.data),
         v1::ContentBlock::ResourceLink(link) => Ok(Part::Link {
             uri: link.uri,
             name: link.name,
@@ -145,6 +187,14 @@ fn part(block: v1::ContentBlock) -> Result<Part, RpcError> {
             v1::EmbeddedResourceResource::TextResourceContents(text) => Ok(Part::Text {
                 text: format!("<file uri={:?}>\n{}\n</file>", text.uri, text.text),
             }),
+            v1::EmbeddedResourceResource::BlobResourceContents(blob)
+                if blob
+                    .mime_type
+                    .as_deref()
+                    .is_some_and(|m| m.starts_with("image/")) =>
+            {
+                image(blob.mime_type.unwrap_or_default(), blob.blob)
+            }
             _ => Err(bad(
                 "prompt",
                 "an embedded file that is not text is not taken: send a link to it",
@@ -202,6 +252,10 @@ mod tests {
             json!([]),
             json!([{ "type": "text", "text": "a" }, { "type": "audio", "data": "AA", "mimeType": "audio/wav" }]),
             json!([{ "type": "resource", "resource": { "uri": "file:///b", "blob": "AAAA" } }]),
+            json!([{ "type": "image", "mimeType": "image/svg+xml", "data": "AAAA" }]),
+            json!([{ "type": "image", "mimeType": "image/png", "data": "not base64" }]),
+            json!([{ "type": "image", "mimeType": "image/png", "data": "" }]),
+            json!([{ "type": "text", "text": "x".repeat(MAX_TEXT + 1) }]),
             json!([{ "type": "hologram" }]),
             json!([{ "type": "text", "text": 3 }]),
             json!(["text"]),

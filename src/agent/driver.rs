@@ -3,6 +3,8 @@
 
 mod answer;
 mod calls;
+mod compact;
+mod insert;
 mod output;
 mod run;
 mod sample;
@@ -19,6 +21,7 @@ use crate::agent::progress::{Doing, Phase};
 use crate::agent::stop::{StopSignal, StopWhy};
 use crate::agent::turn::{Next, Place, Turn, result};
 use crate::agent::{Models, SessionFacts, limits, words};
+use crate::context::compact::Counted;
 use crate::context::{Fixed, History, Texts};
 use crate::ids::{AskId, CallId};
 use crate::model::openai::Waits as ModelWaits;
@@ -84,6 +87,11 @@ pub struct Driver {
     /// Every call of the step was judged once, and the asks there was a place for are made.
     surveyed: bool,
     told_size: bool,
+    /// What the model's server counted last.
+    counted: Counted,
+    /// Shortening the conversation came to nothing in this turn: it is not tried before every
+    /// request.
+    too_long_anyway: bool,
 }
 
 /// What a driver is made of.
@@ -92,7 +100,8 @@ pub struct Parts {
     pub gate: Gate,
     pub journal: Journal,
     pub fixed: Fixed,
-    pub history: History,
+    /// What the store has for the model; see [`crate::store::device::Store::history`].
+    pub items: Vec<Item>,
     pub turn: u32,
     pub doing: Doing,
     pub answers: mpsc::Receiver<AnswerCmd>,
@@ -104,14 +113,19 @@ pub struct Parts {
 impl Driver {
     pub fn new(parts: Parts) -> Self {
         let mut gate = parts.gate;
-        gate.context.plan = parts.history.plan();
+        let turn = Turn::of(parts.items.iter().filter(|i| i.turn == parts.turn));
+        let history = History::new(parts.items);
+        gate.context.plan = history.plan();
+        gate.context
+            .seen
+            .restore(history.looks().map(|(.., saw)| saw));
         Self {
-            turn: Turn::of(parts.history.turn(parts.turn)),
+            turn,
             shared: parts.shared,
             gate,
             journal: parts.journal,
             fixed: parts.fixed,
-            history: parts.history,
+            history,
             doing: parts.doing,
             answers: parts.answers,
             stop: parts.stop,
@@ -120,6 +134,8 @@ impl Driver {
             understood: HashMap::new(),
             surveyed: false,
             told_size: false,
+            counted: Counted::default(),
+            too_long_anyway: false,
         }
     }
 
@@ -138,7 +154,7 @@ impl Driver {
                 continue;
             }
             let flow = match self.turn.next(self.shared.texts.steps()) {
-                Next::Sample { left } => self.sample(left).await?,
+                Next::Sample { left, nudge } => self.sample(left, nudge).await?,
                 Next::Calls => self.calls().await?,
                 Next::End { stop, reason } => {
                     self.end(stop, reason, "lembas").await?;
@@ -162,7 +178,7 @@ impl Driver {
             .turn
             .running()
             .iter()
-            .map(|call| result(call, CallStatus::Unknown, words::UNKNOWN.to_owned()))
+            .map(|call| result(call, CallStatus::Unknown, words::unknown()))
             .collect();
         if !lost.is_empty() {
             self.commit(lost, Durability::Disk, Also::default()).await?;

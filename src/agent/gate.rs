@@ -1,6 +1,7 @@
 //! Between a call and its run: understand it, judge it by what is true now, and hand out what may
 //! run, what must be asked, or why not.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -10,7 +11,9 @@ use crate::agent::limits;
 use crate::agent::words;
 use crate::agent::{SessionFacts, Settings};
 use crate::config::{Approvals, Live};
-use crate::permission::{Attended, Context, Grant, Judge, Origin, Pending, Refusal, Rule, Verdict};
+use crate::permission::{
+    Action, Attended, Context, Grant, Judge, Origin, Pending, Refusal, Request, Rule, Verdict,
+};
 use crate::store::db::StoreError;
 use crate::store::device::Store;
 use crate::tools::{Prepared, Tool, ToolContext, Tools};
@@ -18,11 +21,16 @@ use crate::tools::{Prepared, Tool, ToolContext, Tools};
 /// Where tools are found, by name and former name.
 pub trait Toolbox: Send + Sync {
     fn get(&self, name: &str) -> Option<Arc<dyn Tool>>;
+    fn names(&self) -> Vec<&str>;
 }
 
 impl Toolbox for Tools {
     fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
         Self::get(self, name)
+    }
+
+    fn names(&self) -> Vec<&str> {
+        Self::names(self).collect()
     }
 }
 
@@ -61,12 +69,12 @@ impl Gate {
     /// Reads a call's arguments and has its tool say what it wants.
     pub async fn understand(&self, name: &str, args: &str) -> Result<Understood, String> {
         let Some(tool) = self.tools.get(name) else {
-            return Err(words::no_tool(name));
+            return Err(words::no_tool(name, &self.tools.names()));
         };
         let args: Value = match serde_json::from_str(args) {
             Ok(Value::Object(object)) => Value::Object(object),
-            Ok(_) => return Err(words::not_json("it is another kind of value")),
-            Err(error) => return Err(words::not_json(&error.to_string())),
+            Ok(_) => return Err(words::bad_arguments(name, "they are no JSON object")),
+            Err(error) => return Err(words::bad_arguments(name, &error.to_string())),
         };
         let context = self.context.clone();
         let work = move || {
@@ -76,7 +84,7 @@ impl Gate {
         match crate::rt::blocking(work).await {
             Some(Ok(understood)) => Ok(understood),
             Some(Err(failure)) => Err(failure.0),
-            None => Err(words::BROKE.to_owned()),
+            None => Err(words::broke()),
         }
     }
 
@@ -115,7 +123,7 @@ impl Gate {
         };
         Ok(crate::rt::blocking(work)
             .await
-            .unwrap_or_else(|| Gated::Fail(words::BROKE.to_owned())))
+            .unwrap_or_else(|| Gated::Fail(words::broke())))
     }
 
     /// Both, from the call's own words.
@@ -126,6 +134,22 @@ impl Gate {
         match self.understand(name, args).await {
             Ok(understood) => self.judge(understood).await,
             Err(text) => Ok(Gated::Fail(text)),
+        }
+    }
+
+    /// A grant to read a file, where it may be read without a question.
+    pub fn may_read(&self, path: &Path) -> Option<Grant> {
+        let request = Request {
+            tool: "read".to_owned(),
+            action: Action::Read {
+                paths: vec![path.to_owned()],
+            },
+            cwd: self.facts.cwd.clone(),
+        };
+        let context = self.now(&self.config.now());
+        match self.judge.judge(&request, &context, &[]) {
+            Verdict::Allow(grant) => Some(grant),
+            Verdict::Ask(_) | Verdict::Refuse(_) => None,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::agent::SessionFacts;
+use crate::agent::{SessionFacts, words};
 use crate::config::{Config, Mode};
 use crate::permission::Origin;
 
@@ -13,13 +13,13 @@ pub fn may_work(config: &Config, facts: &SessionFacts) -> Result<(), String> {
         return Ok(());
     }
     if !config.remote.enabled {
-        return Err("remote work is off on this computer".to_owned());
+        return Err(words::limit("stopped_off"));
     }
     if config.remote.paused {
-        return Err("paused on this computer".to_owned());
+        return Err(words::limit("stopped_pause"));
     }
     if !shared(config, &facts.cwd) {
-        return Err("folder no longer shared".to_owned());
+        return Err(words::limit("folder_gone"));
     }
     Ok(())
 }
@@ -31,6 +31,17 @@ pub fn inside(config: &Config, facts: &SessionFacts) -> Vec<PathBuf> {
         Origin::Local => own.cloned().collect(),
         Origin::Remote { .. } => own.filter(|p| shared(config, p)).cloned().collect(),
     }
+}
+
+/// The folder above which nothing of the project lies: the outermost shared root that holds the
+/// session's folder; on the person's own word the top of its git project, else the folder itself.
+pub fn boundary(config: &Config, facts: &SessionFacts) -> PathBuf {
+    let mut above = facts.cwd.ancestors();
+    let found = match facts.origin {
+        Origin::Local => above.find(|folder| folder.join(".git").symlink_metadata().is_ok()),
+        Origin::Remote { .. } => above.filter(|folder| shared(config, folder)).last(),
+    };
+    found.unwrap_or(&facts.cwd).to_owned()
 }
 
 /// min(session mode, `max_mode` now) for a remote session.

@@ -10,17 +10,14 @@ use crate::ids::{AskId, CallId, Digest, Seq};
 use crate::spec::{Spec, run_status};
 use crate::store::item::{AskBody, Body, CallStatus, Item, Settled, Stop, Tokens};
 
-/// The refusal after these ends the turn.
-pub const REFUSALS: u32 = 3;
-/// Steps in a row in which no call could run; then the turn ends.
-pub const FRUITLESS: u32 = 8;
-
 /// What comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Ask the model. `left`: so many further requests may follow in this turn.
     Sample {
         left: u32,
+        /// Why the model is asked although it made no call.
+        nudge: Option<Nudge>,
     },
     /// Some calls have no result yet.
     Calls,
@@ -28,6 +25,15 @@ pub enum Next {
         stop: Stop,
         reason: Option<String>,
     },
+}
+
+/// An answer that cannot be used as it is (loop.json `nudges`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nudge {
+    /// It said nothing.
+    Empty,
+    /// It wrote a call as text.
+    InText,
 }
 
 /// Where a call is on its way.
@@ -71,8 +77,24 @@ pub struct Turn {
     run: Option<Value>,
     steps: u32,
     step: Step,
-    refusals: u32,
-    fruitless: u32,
+    refusals: u64,
+    fruitless: u64,
+    /// Nudges given: for empty answers, and for calls written as text.
+    empty: u64,
+    in_text: u64,
+    again: Again,
+}
+
+/// The same call over and over.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Again {
+    tool: String,
+    args: String,
+    result: String,
+    /// So often in a row, with the same result.
+    times: u64,
+    /// So often it was not run any more.
+    stopped: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -101,6 +123,13 @@ impl Turn {
             Body::Prompt { run, .. } => self.run.clone_from(run),
             Body::Step { .. } => {
                 self.fruitless = self.fruitless();
+                if self.step.sampled && self.calls.is_empty() {
+                    // Only a nudge goes on from an answer without a call.
+                    match self.unusable() {
+                        Some(Nudge::InText) => self.in_text += 1,
+                        _ => self.empty += 1,
+                    }
+                }
                 self.steps += 1;
                 self.calls.clear();
                 self.step = Step {
@@ -123,9 +152,7 @@ impl Turn {
             Body::Sampled { tokens, finish, .. } => {
                 self.step.sampled = true;
                 self.step.finish.clone_from(finish);
-                self.tokens.input += tokens.input;
-                self.tokens.cached_input += tokens.cached_input;
-                self.tokens.output += tokens.output;
+                self.spent(*tokens);
             }
             Body::Ask(body) => self.put(
                 &body.call,
@@ -142,9 +169,53 @@ impl Turn {
                     call.started = true;
                 }
             }
-            Body::Result { call, .. } => self.put(call, Place::Done),
+            Body::Result { call, text, .. } => {
+                self.came_back(call, text);
+                self.put(call, Place::Done);
+            }
+            Body::Notice {
+                compacted: Some(compacted),
+                ..
+            } => self.spent(compacted.tokens),
             _ => {}
         }
+    }
+
+    fn spent(&mut self, tokens: Tokens) {
+        self.tokens.input += tokens.input;
+        self.tokens.cached_input += tokens.cached_input;
+        self.tokens.output += tokens.output;
+    }
+
+    fn came_back(&mut self, call: &CallId, text: &str) {
+        let Some(call) = self.calls.iter().find(|c| c.call == *call) else {
+            return;
+        };
+        let again = &mut self.again;
+        if again.tool != call.tool || again.args != call.args {
+            *again = Again {
+                tool: call.tool.clone(),
+                args: call.args.clone(),
+                result: text.to_owned(),
+                times: 1,
+                stopped: again.stopped,
+            };
+        } else if again.times >= words::numbers().repeats && !call.started {
+            again.stopped += 1;
+        } else if again.result == text {
+            again.times += 1;
+        } else {
+            text.clone_into(&mut again.result);
+            again.times = 1;
+        }
+    }
+
+    /// How often a call would now have been made in a row, when it was often enough to know that
+    /// its result does not change.
+    pub fn repeated(&self, call: &Call) -> Option<u64> {
+        let again = &self.again;
+        let same = again.tool == call.tool && again.args == call.args;
+        (same && again.times >= words::numbers().repeats).then(|| again.times + again.stopped + 1)
     }
 
     fn put(&mut self, call: &CallId, place: Place) {
@@ -171,7 +242,7 @@ impl Turn {
     }
 
     /// Steps in a row, with the present one, in which no call could run.
-    fn fruitless(&self) -> u32 {
+    fn fruitless(&self) -> u64 {
         if self.calls.is_empty() || self.calls.iter().any(|c| c.started) {
             0
         } else {
@@ -181,13 +252,14 @@ impl Turn {
 
     /// What comes next, when one turn may take so many steps.
     pub fn next(&self, steps: u32) -> Next {
-        if self.refusals > REFUSALS {
-            return end(Stop::EndTurn, words::TOO_MANY_REFUSALS);
+        let numbers = words::numbers();
+        if self.refusals > numbers.refusals_end_turn {
+            return end(Stop::EndTurn, words::too_many_refusals());
         }
         if self.step.sampled {
             let open = self.calls.iter().any(|c| c.place != Place::Done);
             if open && self.steps >= steps {
-                return end(Stop::MaxTurnRequests, words::STEPS_USED);
+                return end(Stop::MaxTurnRequests, words::steps_used(steps));
             }
             if open {
                 return Next::Calls;
@@ -195,13 +267,20 @@ impl Turn {
             if self.calls.is_empty() {
                 return self.conclude(steps);
             }
-            if self.fruitless() >= FRUITLESS {
-                return end(Stop::EndTurn, words::FRUITLESS);
+            if self.again.stopped > numbers.nudges_max {
+                return end(Stop::EndTurn, words::ended("stuck"));
+            }
+            if self.fruitless() >= numbers.fruitless {
+                return end(Stop::EndTurn, words::fruitless());
             }
         }
         if self.steps >= steps && self.step.sampled {
-            return end(Stop::MaxTurnRequests, words::STEPS_USED);
+            return end(Stop::MaxTurnRequests, words::steps_used(steps));
         }
+        self.sample(steps, None)
+    }
+
+    fn sample(&self, steps: u32, nudge: Option<Nudge>) -> Next {
         let this = if self.blank() {
             self.steps
         } else {
@@ -209,6 +288,7 @@ impl Turn {
         };
         Next::Sample {
             left: steps.saturating_sub(this),
+            nudge,
         }
     }
 
@@ -223,12 +303,30 @@ impl Turn {
                 stop: Stop::Refusal,
                 reason: None,
             },
-            _ if self.steps >= steps => end(Stop::MaxTurnRequests, words::STEPS_USED),
-            _ if self.step.text.trim().is_empty() => end(Stop::EndTurn, words::NOTHING_SAID),
-            _ => Next::End {
-                stop: Stop::EndTurn,
-                reason: None,
+            _ if self.steps >= steps => end(Stop::MaxTurnRequests, words::steps_used(steps)),
+            _ => match self.unusable() {
+                Some(Nudge::Empty) if self.empty >= words::numbers().nudges_max => {
+                    end(Stop::EndTurn, words::ended("nothing"))
+                }
+                Some(Nudge::InText) if self.in_text >= words::numbers().nudges_max => Next::End {
+                    stop: Stop::EndTurn,
+                    reason: None,
+                },
+                None => Next::End {
+                    stop: Stop::EndTurn,
+                    reason: None,
+                },
+                nudge => self.sample(steps, nudge),
             },
+        }
+    }
+
+    /// Why an answer without a call is no end of the turn.
+    fn unusable(&self) -> Option<Nudge> {
+        if self.step.text.trim().is_empty() {
+            Some(Nudge::Empty)
+        } else {
+            call_in_text(&self.step.text).then_some(Nudge::InText)
         }
     }
 
@@ -281,12 +379,8 @@ impl Turn {
             })
             .collect();
         for call in self.calls.iter().filter(|c| c.place != Place::Done) {
-            let text = if call.place == Place::Started {
-                words::STOPPED_RUNNING
-            } else {
-                words::STOPPED
-            };
-            bodies.push(result(&call.call, CallStatus::Cancelled, text.to_owned()));
+            let text = words::stopped(call.place == Place::Started);
+            bodies.push(result(&call.call, CallStatus::Cancelled, text));
         }
         bodies.push(Body::TurnEnd {
             stop,
@@ -315,11 +409,45 @@ impl Call {
     }
 }
 
-fn end(stop: Stop, reason: &str) -> Next {
+fn end(stop: Stop, reason: String) -> Next {
     Next::End {
         stop,
-        reason: Some(reason.to_owned()),
+        reason: Some(reason),
     }
+}
+
+/// Whether an answer ends with a call in one of the forms that models are trained to write: the
+/// server did not make a call of it. A form in the middle of an answer is talked about.
+fn call_in_text(text: &str) -> bool {
+    let text = text.trim();
+    let ends = [
+        "</tool_call>",
+        "</function_call>",
+        "</function>",
+        "<|tool_call_end|>",
+    ];
+    let begins = [
+        "[TOOL_CALLS]",
+        "<|python_tag|>",
+        "<tool_call>",
+        "<function=",
+    ];
+    if ends.iter().any(|end| text.ends_with(end))
+        || begins.iter().any(|begin| text.starts_with(begin))
+    {
+        return true;
+    }
+    let whole = text
+        .strip_prefix("```json")
+        .and_then(|rest| rest.strip_suffix("```"))
+        .unwrap_or(text);
+    let object = serde_json::from_str::<serde_json::Map<String, Value>>(whole.trim());
+    object.is_ok_and(|object| {
+        object.get("name").is_some_and(Value::is_string)
+            && ["arguments", "parameters"]
+                .iter()
+                .any(|key| object.get(*key).is_some_and(Value::is_object))
+    })
 }
 
 /// A result that no tool made.
@@ -333,6 +461,7 @@ pub fn result(call: &CallId, status: CallStatus, text: String) -> Body {
         exit: None,
         bytes: 0,
         spill: None,
+        saw: None,
         ms: 0,
     }
 }

@@ -1,69 +1,167 @@
-//! What the agent itself says: results that no tool made (for the model) and reasons of a turn's
-//! end (for the person).
+//! What the agent itself says: the spec's texts (loop.json), filled. Results that no tool made are
+//! for the model, reasons of a turn's end for the person.
 
 use std::time::Duration;
+
+use jiff::tz::TimeZone;
+
+use crate::clock;
+use crate::model::ModelError;
+use crate::spec::{Loop, Spec};
+use crate::text::words;
+
+/// The spec's numbers and texts.
+pub fn numbers() -> &'static Loop {
+    &Spec::embedded().numbers
+}
+
+fn call(name: &str, facts: &[(&str, &str)]) -> String {
+    numbers().calls.say(name, facts)
+}
 
 /// The person said no. Their words reach the model.
 pub fn refused(note: Option<&str>) -> String {
     match note.map(str::trim).filter(|n| !n.is_empty()) {
-        Some(note) => format!("The person refused this call and said: {note}"),
-        None => "The person refused this call. Do not try to reach the same end another way; ask what they want instead if you cannot go on.".to_owned(),
+        Some(note) => call("refused_note", &[("note", note)]),
+        None => call("refused", &[]),
     }
 }
 
 /// What the person said with their yes, behind the call's result.
 pub fn allowed(note: &str) -> String {
-    format!("\n\nThe person allowed it and says: {note}")
+    format!("\n\n{}", call("allowed_note", &[("note", note)]))
 }
 
-pub const EXPIRED: &str = "Not run: nobody answered in time, which counts as no. Do not try to reach the same end another way; go on without it and say what is missing.";
-
-pub const UNKNOWN: &str = "unknown: the computer stopped while it ran. It may have finished, in part or whole; it was not run again. Look at the state of things before you repeat it.";
-
-pub const STOPPED: &str = "Not run: the turn was stopped.";
-
-pub const STOPPED_RUNNING: &str = "Stopped while it ran.";
-
-pub const BROKE: &str =
-    "The tool broke down inside lembas. This is a fault of lembas, not of the call.";
-
-pub fn no_tool(name: &str) -> String {
-    format!("There is no tool {name}. Call one of the tools that you were given.")
+/// Nobody answered within the wait of the question.
+pub fn expired(wait: Option<u64>) -> String {
+    let wait = Duration::from_millis(wait.unwrap_or_default());
+    call("expired", &[("elapsed", &words::duration(wait))])
 }
 
-pub fn not_json(error: &str) -> String {
-    format!("The arguments are not a JSON object ({error}). Make the call again with valid JSON.")
+pub fn unknown() -> String {
+    call("unknown", &[])
 }
 
-pub const TOO_MANY_REFUSALS: &str = "ended after four refusals in one turn";
+/// A call that the turn's end found open. `ran`: it had begun.
+pub fn stopped(ran: bool) -> String {
+    call(if ran { "cancelled" } else { "stopped" }, &[])
+}
 
-pub const FRUITLESS: &str =
-    "ended because the model made calls that could not run, eight steps in a row";
+pub fn broke() -> String {
+    call("broke", &[])
+}
 
-pub const STEPS_USED: &str = "ended because it used all the steps that one turn may take";
+pub fn no_tool(name: &str, tools: &[&str]) -> String {
+    let (name, tools) = (crate::text::cut::one_line(name, 80), tools.join(", "));
+    numbers()
+        .nudges
+        .say("unknown_tool", &[("tool", &name), ("tools", &tools)])
+}
 
-pub const NOTHING_SAID: &str = "the model answered with nothing";
+pub fn bad_arguments(tool: &str, error: &str) -> String {
+    numbers()
+        .nudges
+        .say("bad_arguments", &[("tool", tool), ("error", error)])
+}
+
+/// The same call again, which would give the same result again.
+pub fn repeated(times: u64) -> String {
+    numbers()
+        .nudges
+        .say("repeated", &[("times", &times.to_string())])
+}
+
+pub fn too_many_refusals() -> String {
+    let count = numbers().refusals_end_turn.to_string();
+    call("ended_turn", &[("count", &count)])
+}
+
+pub fn fruitless() -> String {
+    let steps = numbers().fruitless.to_string();
+    numbers().steps.say("fruitless", &[("steps", &steps)])
+}
+
+pub fn steps_used(steps: u32) -> String {
+    numbers()
+        .steps
+        .say("backstop", &[("steps", &steps.to_string())])
+}
+
+/// A turn that ends by itself: `stuck`, `nothing`, `endless`.
+pub fn ended(name: &str) -> String {
+    numbers().steps.say(name, &[])
+}
+
+pub fn answer_too_long(chars: usize) -> String {
+    numbers()
+        .steps
+        .say("long", &[("chars", &chars.to_string())])
+}
+
+/// How often and for how long a model was asked in vain.
+#[derive(Clone, Copy, Debug)]
+pub struct Tried {
+    pub times: u32,
+    pub elapsed: Duration,
+    /// It broke off in the middle of an answer, more than once.
+    pub broke_off: bool,
+}
 
 /// The model could not be had.
-pub fn model_failed(error: &str, tries: u32) -> String {
-    if tries > 1 {
-        format!("{error} (asked {tries} times). Your message is kept: send another to go on.")
-    } else {
-        format!("{error}. Your message is kept: send another to go on.")
+pub fn model_failed(model: &str, error: &ModelError, tried: Tried) -> String {
+    let texts = &numbers().retries.texts;
+    let reason = error.to_string();
+    let both = [("model", model), ("reason", reason.as_str())];
+    if tried.broke_off {
+        return texts.say("broken", &both);
+    }
+    match error {
+        ModelError::TooLong(_) => texts.say("too_long", &both),
+        ModelError::Status {
+            status: 401 | 403, ..
+        } => texts.say("key", &both),
+        ModelError::Status { status: 404, .. } => texts.say("unknown_model", &both),
+        ModelError::Status {
+            after: Some(after), ..
+        } if *after > numbers().retries.retry_after_max => {
+            let now = clock::now_ms();
+            let until = now.saturating_add(i64::try_from(after.as_millis()).unwrap_or(i64::MAX));
+            let until = words::clock(until, now, &TimeZone::system());
+            let facts = [("model", model), ("reason", &reason), ("until", &until)];
+            texts.say("quota", &facts)
+        }
+        _ if tried.times > 1 => {
+            let (times, elapsed) = (tried.times.to_string(), words::duration(tried.elapsed));
+            texts.say(
+                "gave_up",
+                &[
+                    ("model", model),
+                    ("attempts", &times),
+                    ("elapsed", &elapsed),
+                    ("reason", &reason),
+                ],
+            )
+        }
+        _ => texts.say("refused", &both),
     }
 }
 
-pub fn session_full(cap: u64) -> String {
-    format!(
-        "this session has reached the {} MiB that one may take on this computer: start a new one",
-        cap / (1024 * 1024)
-    )
+/// Why a limit of the computer ends a turn.
+pub fn limit(name: &str) -> String {
+    numbers().limits.say(name, &[])
 }
 
-pub fn session_nearly_full(cap: u64) -> String {
-    format!(
-        "This session has used 80 % of the {} MiB that one may take on this computer. At the end of them its turn ends; start a new session in time.",
-        cap / (1024 * 1024)
+pub fn session_full(cap: u64) -> String {
+    let size = words::bytes(cap);
+    numbers().limits.say("session_full", &[("size", &size)])
+}
+
+/// `percent` of the cap are used.
+pub fn session_nearly_full(cap: u64, percent: u64) -> String {
+    let (size, percent) = (words::bytes(cap), percent.to_string());
+    numbers().limits.say(
+        "session_nearly_full",
+        &[("size", &size), ("percent", &percent)],
     )
 }
 

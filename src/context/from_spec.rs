@@ -43,9 +43,12 @@ impl SpecTexts {
 
 impl Texts for SpecTexts {
     fn system(&self, facts: &Facts) -> String {
+        let also: Vec<String> = facts.also.iter().map(|p| p.display().to_string()).collect();
         self.spec.system(&SystemFacts {
             project: &facts.project,
             system: facts.os,
+            also: &also,
+            instructions: &facts.instructions,
             mode: facts.mode,
             scheduled: facts.scheduled,
             given: facts.context.as_deref().unwrap_or_default(),
@@ -83,6 +86,19 @@ impl Texts for SpecTexts {
                 let facts = [("name", self.mode_name(*mode)), ("text", text)];
                 texts.context.note.say("mode", &facts)
             }
+            Note::Instructions {
+                path,
+                text: Some(text),
+            } => {
+                let facts = [("path", path.as_str()), ("text", text.trim())];
+                texts.context.note.say("instructions", &facts)
+            }
+            Note::Instructions { path, text: None } => texts
+                .context
+                .note
+                .say("instructions_gone", &[("path", path)]),
+            Note::Empty => texts.nudges.say("empty", &[]),
+            Note::InText => texts.nudges.say("in_text", &[]),
             Note::WrapUp { left } => texts.steps.say("wrap_up", &[("left", &left.to_string())]),
         }
     }
@@ -125,6 +141,7 @@ mod tests {
             said: None,
             context: Some("The chat is called Login.".into()),
             scheduled: false,
+            instructions: vec![("AGENTS.md".into(), "Use tabs.\n".into())],
         }
     }
 
@@ -150,6 +167,7 @@ mod tests {
             "System: linux.",
             "Mode: Edit.",
             "The chat is called Login.",
+            "<instructions file=\"AGENTS.md\">\nUse tabs.\n</instructions>",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }

@@ -1,11 +1,13 @@
 //! The texts that the agent needs from the spec, behind a trait: `spec` fills it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::Mode;
+use crate::ids::Digest;
 use crate::model::ToolDef;
 
 /// What a system prompt may say of a session. No absolute path and no clock (context.md §10, §11).
@@ -26,6 +28,8 @@ pub struct Facts {
     pub context: Option<String>,
     /// A scheduled run: nobody is there.
     pub scheduled: bool,
+    /// Instruction files: path relative to the session's folder, and text; outermost first.
+    pub instructions: Vec<(String, String)>,
 }
 
 impl Facts {
@@ -42,6 +46,15 @@ pub enum Note {
     /// `2025-03-09`.
     Date(String),
     Mode(Mode),
+    /// An instruction file has this text now; none: it is gone.
+    Instructions {
+        path: String,
+        text: Option<String>,
+    },
+    /// The last answer was empty.
+    Empty,
+    /// The last answer held a call as text.
+    InText,
     /// The turn nears its last step: so many more are possible.
     WrapUp {
         left: u32,
@@ -89,21 +102,56 @@ impl Fixed {
 pub struct Told {
     pub date: Option<String>,
     pub mode: Option<Mode>,
+    /// Instruction files by path, with the hash of what was told.
+    #[serde(default)]
+    pub instructions: BTreeMap<String, Digest>,
+}
+
+/// What can change, as it is now.
+#[derive(Clone, Copy, Debug)]
+pub struct Now<'a> {
+    /// `2025-03-09`.
+    pub date: &'a str,
+    pub mode: Mode,
+    pub instructions: &'a [(String, String)],
 }
 
 impl Told {
     /// The note for the next message, and what the model then knows.
-    pub fn next(&self, date: &str, mode: Mode, texts: &dyn Texts) -> (Option<String>, Self) {
+    pub fn next(&self, now: Now<'_>, texts: &dyn Texts) -> (Option<String>, Self) {
         let mut notes = Vec::new();
-        if self.date.as_deref() != Some(date) {
-            notes.push(texts.note(&Note::Date(date.to_owned())));
+        if self.date.as_deref() != Some(now.date) {
+            notes.push(texts.note(&Note::Date(now.date.to_owned())));
         }
-        if self.mode != Some(mode) {
-            notes.push(texts.note(&Note::Mode(mode)));
+        if self.mode != Some(now.mode) {
+            notes.push(texts.note(&Note::Mode(now.mode)));
+        }
+        let mut instructions = BTreeMap::new();
+        for (path, text) in now.instructions {
+            let digest = Digest::of(text.as_bytes());
+            // The first message of a session comes with a system text that has them.
+            if self.date.is_some() && self.instructions.get(path) != Some(&digest) {
+                notes.push(texts.note(&Note::Instructions {
+                    path: path.clone(),
+                    text: Some(text.clone()),
+                }));
+            }
+            instructions.insert(path.clone(), digest);
+        }
+        for path in self
+            .instructions
+            .keys()
+            .filter(|p| !instructions.contains_key(*p))
+        {
+            notes.push(texts.note(&Note::Instructions {
+                path: path.clone(),
+                text: None,
+            }));
         }
         let now = Self {
-            date: Some(date.to_owned()),
-            mode: Some(mode),
+            date: Some(now.date.to_owned()),
+            mode: Some(now.mode),
+            instructions,
         };
         ((!notes.is_empty()).then(|| notes.join("\n")), now)
     }

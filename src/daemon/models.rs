@@ -1,5 +1,6 @@
 //! Where the models of this computer's chats are: the instance's `/v1`, with the device's token.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::agent::About;
 use crate::link::http::Http;
 use crate::link::instance::InstanceFile;
 use crate::model::{Bearer, Endpoint};
@@ -16,6 +18,11 @@ use crate::{acp, agent, clock};
 
 /// How long the list of models may take.
 const LIST: Duration = Duration::from_secs(10);
+/// How long a chat waits for what the list says of its model, and for how long it is then known.
+const ABOUT: Duration = Duration::from_secs(3);
+const KNOWN: Duration = Duration::from_secs(60);
+/// Models that something is known of; what a longer list says of the rest is not kept.
+const MODELS: usize = 1_000;
 /// Of the list so much is read; a longer one is no list of models.
 const LIST_BYTES: usize = 1024 * 1024;
 
@@ -24,8 +31,17 @@ const LIST_BYTES: usize = 1024 * 1024;
 pub(super) struct InstanceModels {
     file: InstanceFile,
     http: Http,
-    /// The model that was the first in the list when it was last read.
-    first: Arc<Mutex<Option<String>>>,
+    known: Arc<Mutex<Known>>,
+}
+
+/// What the list said when it was last read.
+#[derive(Debug, Default)]
+struct Known {
+    /// When it was last asked for, also in vain.
+    asked: Option<clock::Instant>,
+    /// The model that was the default, or the first.
+    first: Option<String>,
+    about: HashMap<String, About>,
 }
 
 impl InstanceModels {
@@ -33,7 +49,7 @@ impl InstanceModels {
         Self {
             file,
             http,
-            first: Arc::default(),
+            known: Arc::default(),
         }
     }
 
@@ -58,7 +74,8 @@ impl InstanceModels {
         })
     }
 
-    async fn list(&self, origin: &Origin) -> Option<String> {
+    /// Reads the list and keeps what it says.
+    async fn list(&self, origin: &Origin) -> Option<()> {
         let reach = self.reach(origin).ok()?;
         let url = format!("{}/models", reach.base.trim_end_matches('/'));
         let mut request = reach.client.get(url).timeout(LIST);
@@ -78,8 +95,33 @@ impl InstanceModels {
             .ok()
             .filter(|body| body.len() <= LIST_BYTES)?;
         let list: Value = serde_json::from_slice(&body).ok()?;
-        first(&list)
+        let (first, about) = (first(&list), about(&list));
+        let mut known = self.known.lock();
+        if first.is_some() {
+            known.first = first;
+        }
+        known.about = about;
+        Some(())
     }
+}
+
+/// What a list says of each of its models (models/schema.json).
+fn about(list: &Value) -> HashMap<String, About> {
+    let models = list.get("data").and_then(Value::as_array);
+    let models = models.into_iter().flatten().take(MODELS);
+    models
+        .filter_map(|model| {
+            let ours = model.get("lembas").unwrap_or(model);
+            let about = About {
+                context: ours
+                    .get("context")
+                    .and_then(Value::as_u64)
+                    .filter(|n| *n > 0),
+                images: ours.get("vision").and_then(Value::as_bool),
+            };
+            Some((model.get("id")?.as_str()?.to_owned(), about))
+        })
+        .collect()
 }
 
 /// The model marked as the default, or the first.
@@ -120,23 +162,38 @@ impl agent::Models for InstanceModels {
     fn endpoint(&self, origin: &Origin, _model: &str) -> Result<Arc<dyn Endpoint>, String> {
         Ok(Arc::new(self.reach(origin)?))
     }
+
+    fn about(&self, origin: &Origin, model: &str) -> BoxFuture<'static, About> {
+        let (models, origin, model) = (self.clone(), origin.clone(), model.to_owned());
+        async move {
+            let fresh = {
+                let mut known = models.known.lock();
+                let fresh = known.asked.is_some_and(|at| at.elapsed() < KNOWN);
+                if !fresh {
+                    known.asked = Some(clock::instant());
+                }
+                fresh
+            };
+            if !fresh {
+                // What was known stands in while the instance is away.
+                let _late = clock::timeout(ABOUT, models.list(&origin)).await;
+            }
+            let known = models.known.lock();
+            known.about.get(&model).copied().unwrap_or_default()
+        }
+        .boxed()
+    }
 }
 
 impl acp::Models for InstanceModels {
     fn default(&self, origin: &Origin) -> BoxFuture<'static, Option<String>> {
         let (models, origin) = (self.clone(), origin.clone());
         async move {
-            let known = models.first.lock().clone();
             // The list is asked for each time, so that a new default counts; what was known
             // stands in while the instance is away.
-            let listed = clock::timeout(LIST, models.list(&origin))
-                .await
-                .ok()
-                .flatten();
-            if listed.is_some() {
-                models.first.lock().clone_from(&listed);
-            }
-            listed.or(known)
+            let _late = clock::timeout(LIST, models.list(&origin)).await;
+            let known = models.known.lock();
+            known.first.clone()
         }
         .boxed()
     }
@@ -146,6 +203,21 @@ impl acp::Models for InstanceModels {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_a_list_says_of_a_model_is_known() {
+        let list = json!({ "data": [
+            { "id": "a", "lembas": { "context": 8192, "vision": false } },
+            { "id": "b", "lembas": { "context": 0, "vision": "yes" } },
+            { "id": "c" },
+            { "lembas": { "context": 1 } },
+        ] });
+        let about = about(&list);
+        let of = |context, images| About { context, images };
+        assert_eq!(about["a"], of(Some(8192), Some(false)));
+        assert_eq!((about["b"], about["c"]), (of(None, None), of(None, None)));
+        assert_eq!(about.len(), 3);
+    }
 
     #[test]
     fn the_default_comes_before_the_first() {

@@ -13,6 +13,7 @@ use futures_util::stream::BoxStream;
 use crate::clock;
 use crate::model::sse::{Parser, Piece};
 use crate::model::{Chunk, Endpoint, ModelError, Request};
+use crate::spec::Spec;
 
 use read::Reader;
 
@@ -25,10 +26,12 @@ pub struct Waits {
 }
 
 impl Default for Waits {
+    /// As loop.json `retries` says.
     fn default() -> Self {
+        let retries = &Spec::embedded().numbers.retries;
         Self {
-            first: Duration::from_secs(600),
-            idle: Duration::from_secs(120),
+            first: retries.first_byte,
+            idle: retries.idle,
         }
     }
 }
@@ -92,7 +95,17 @@ pub async fn ask(
     }
     if status != 200 {
         let after = retry_after(&header("retry-after"));
-        let text = read_error(response).await;
+        let body = read_error(response).await;
+        let text = read::error_text(&body, ERROR_SHOWN);
+        if status != 429 && read::too_long(&body) {
+            return Err(ModelError::TooLong(text));
+        }
+        // The instance says so of the key it has: asking again changes nothing.
+        let status = if read::code(&body) == "model_key" {
+            403
+        } else {
+            status
+        };
         return Err(ModelError::Status {
             status,
             text,
@@ -210,8 +223,8 @@ fn retry_after(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(u64::try_from(wait).unwrap_or(0)))
 }
 
-/// What an error's body says, in the shapes servers use, short and on one line.
-async fn read_error(response: reqwest::Response) -> String {
+/// An error's body, as far as it came in time.
+async fn read_error(response: reqwest::Response) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut stream = response.bytes_stream();
     // A body that does not end in time is shown as far as it came.
@@ -224,5 +237,5 @@ async fn read_error(response: reqwest::Response) -> String {
         }
     };
     let _late = clock::timeout(Duration::from_secs(10), reading).await;
-    read::error_text(&bytes, ERROR_SHOWN)
+    bytes
 }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use crate::model::ModelError;
+use crate::spec::Spec;
 
-/// The pauses between tries. `Retry-After` is obeyed up to the longest pause.
+/// The pauses between tries (loop.json `retries`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
+    /// In all, the first one counted.
     pub tries: u32,
     pub first: Duration,
     pub longest: Duration,
@@ -15,12 +17,14 @@ pub struct Retry {
 }
 
 impl Default for Retry {
+    /// As the spec says.
     fn default() -> Self {
+        let retries = &Spec::embedded().numbers.retries;
         Self {
-            tries: 5,
-            first: Duration::from_secs(1),
-            longest: Duration::from_secs(30),
-            obeyed: Duration::from_secs(300),
+            tries: u32::try_from(retries.attempts).unwrap_or(u32::MAX),
+            first: retries.first,
+            longest: retries.max,
+            obeyed: retries.retry_after_max,
         }
     }
 }
@@ -39,7 +43,7 @@ impl Retry {
             .first
             .saturating_mul(2u32.saturating_pow(failed.saturating_sub(1)))
             .min(self.longest);
-        Some(full.mul_f64(0.5 + spread.clamp(0.0, 1.0) / 2.0))
+        Some(full.mul_f64(spread.clamp(0.0, 1.0)))
     }
 }
 
@@ -66,10 +70,10 @@ mod tests {
             retry.pause(1, &status(429, Some(7)), 0.3),
             Some(Duration::from_secs(7))
         );
-        assert_eq!(retry.pause(1, &status(429, Some(3600)), 0.3), None);
+        assert_eq!(retry.pause(1, &status(429, Some(3601)), 0.3), None);
         assert_eq!(
-            retry.pause(1, &status(503, None), 0.0),
-            Some(Duration::from_millis(500))
+            retry.pause(1, &status(503, None), 0.25),
+            Some(Duration::from_millis(250))
         );
         assert_eq!(retry.pause(1, &status(401, None), 0.0), None);
         assert_eq!(retry.pause(1, &status(400, Some(1)), 0.0), None);

@@ -6,11 +6,12 @@ use jiff::tz::TimeZone;
 use tokio::sync::mpsc;
 
 use crate::agent::driver::{Driver, Parts};
+use crate::agent::instructions;
 use crate::agent::limits;
 use crate::agent::stop::StopSignal;
-use crate::clock;
+use crate::agent::words;
 use crate::context::texts::Told;
-use crate::context::{Facts, Fixed, History};
+use crate::context::{Facts, Fixed, Now};
 use crate::ids::Digest;
 use crate::permission::Origin;
 use crate::session::registry::RemoteTurn;
@@ -22,6 +23,7 @@ use crate::store::device::keys::{KEPT_MS, KeyRow, RUN_KEPT_MS};
 use crate::store::device::sessions::SessionRow;
 use crate::store::item::{Body, Part};
 use crate::store::journal::SESSION_CAP;
+use crate::{clock, rt};
 
 /// Longest title taken from a first message, in characters.
 const TITLE: usize = 80;
@@ -117,11 +119,15 @@ impl SessionTask {
             return Err(SessionError::Busy);
         }
         self.may_begin().await?;
+        self.takes(&prompt.parts).await?;
         let place = self.place()?;
         self.close_broken("the turn could not be saved").await?;
         let row = self.row().await?;
         let turn = row.turn + 1;
         key.outcome = turn.to_string();
+        let gate = self.gate.clone();
+        let found = rt::blocking(move || instructions::gather(&gate)).await;
+        self.instructions = found.unwrap_or_default();
         let (bodies, told) = self.first_items(prompt, &row);
         let also = Also {
             key: Some(key),
@@ -144,7 +150,12 @@ impl SessionTask {
         let today = clock::now().to_zoned(TimeZone::system()).date().to_string();
         let config = self.common.config.now();
         let mode = limits::mode(&config, &self.facts, self.settings.borrow().mode);
-        let (note, told) = told.next(&today, mode, self.common.shared.texts.as_ref());
+        let now = Now {
+            date: &today,
+            mode,
+            instructions: &self.instructions,
+        };
+        let (note, told) = told.next(now, self.common.shared.texts.as_ref());
         let title = row
             .title
             .is_none()
@@ -160,16 +171,33 @@ impl SessionTask {
         };
         let step = Body::Step {
             model: self.settings.borrow().model.clone(),
+            note: None,
         };
         let bodies = std::iter::once(first).chain(title).chain([step]).collect();
         (bodies, told)
+    }
+
+    /// Whether the model takes what the prompt is made of. Where nobody said, it is tried.
+    async fn takes(&self, parts: &[Part]) -> Result<(), SessionError> {
+        if !parts.iter().any(|part| matches!(part, Part::Image { .. })) {
+            return Ok(());
+        }
+        let model = self.settings.borrow().model.clone();
+        let models = &self.common.shared.models;
+        let about = models.about(&self.facts.origin, &model).await;
+        if about.images == Some(false) {
+            let texts = &words::numbers().context.images;
+            let refused = texts.say("refused", &[("model", &model)]);
+            return Err(SessionError::Refused(refused));
+        }
+        Ok(())
     }
 
     /// Whether a turn may begin here now, and if not, why.
     async fn may_begin(&self) -> Result<(), SessionError> {
         limits::may_work(&self.common.config.now(), &self.facts).map_err(SessionError::Refused)?;
         if self.journal.bytes().await >= SESSION_CAP {
-            let full = crate::agent::words::session_full(SESSION_CAP);
+            let full = words::session_full(SESSION_CAP);
             return Err(SessionError::Refused(full));
         }
         match self.journal.store().full().await? {
@@ -227,7 +255,7 @@ impl SessionTask {
             gate: self.gate.clone(),
             journal: self.journal.clone(),
             fixed,
-            history: History::new(items),
+            items,
             turn,
             doing: self.doing.clone(),
             answers: mailbox,
@@ -268,6 +296,7 @@ impl SessionTask {
                     said: row.said.clone(),
                     context: row.context.clone(),
                     scheduled: self.scheduled.is_some(),
+                    instructions: self.instructions.clone(),
                 };
                 let fixed = Fixed::make(self.common.shared.texts.as_ref(), &facts);
                 if let Ok(text) = serde_json::to_string(&fixed) {

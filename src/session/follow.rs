@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use tokio::sync::watch;
 
-use crate::agent::progress::{Doing, Progress};
+use crate::agent::progress::Progress;
 use crate::ids::Position;
-use crate::session::{Event, TextKind};
+use crate::session::{Event, Session, TextKind};
 use crate::store::device::items::{text, text_mut};
 use crate::store::item::{Body, Item};
 use crate::store::journal::Journal;
@@ -20,6 +20,8 @@ const PIECE: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Follow {
     journal: Journal,
+    /// A session that is followed stays in memory: another journal of it would not be heard.
+    _session: Session,
     version: watch::Receiver<u64>,
     progress: watch::Receiver<Option<Progress>>,
     /// The end of what was handed out.
@@ -28,13 +30,15 @@ pub struct Follow {
 }
 
 impl Follow {
-    pub(super) fn new(journal: Journal, doing: &Doing, from: Position) -> Self {
-        let mut progress = doing.watch();
+    pub(super) fn new(session: Session, from: Position) -> Self {
+        let mut progress = session.0.doing.watch();
+        let journal = session.0.journal.clone();
         // The state as it is now is news to a new follower.
         progress.mark_changed();
         Self {
             version: journal.version(),
             journal,
+            _session: session,
             progress,
             at: from,
             ready: VecDeque::new(),

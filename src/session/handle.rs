@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::agent::asks::{Answer, AnswerError, Waits};
@@ -10,6 +11,7 @@ use crate::agent::driver::AnswerCmd;
 use crate::agent::progress::Doing;
 use crate::agent::stop::StopWhy;
 use crate::agent::{SessionFacts, Settings, words};
+use crate::clock;
 use crate::config::{Live, Mode};
 use crate::ids::{AskId, Position, Seq, SessionId};
 use crate::permission::Origin;
@@ -36,6 +38,8 @@ pub(super) struct Core {
     pub(super) cmds: mpsc::Sender<SessionCmd>,
     pub(super) waits: Waits,
     pub(super) config: Live,
+    /// When it was last handed out.
+    pub(super) used: Mutex<clock::Instant>,
 }
 
 impl Session {
@@ -200,7 +204,7 @@ impl Session {
 
     /// Follows the journal from a position: first what is missing, then what happens.
     pub fn follow(&self, from: Position) -> Follow {
-        Follow::new(self.0.journal.clone(), &self.0.doing, from)
+        Follow::new(self.clone(), from)
     }
 
     /// Stops what runs. The session stays and can be opened again.
@@ -217,6 +221,11 @@ impl Session {
     /// Goes on with a turn that was left open.
     pub(super) async fn resume(&self) -> Result<(), SessionError> {
         self.ask(SessionCmd::Resume).await?
+    }
+
+    /// Leaves memory, when nobody else has a handle to it and no turn runs.
+    pub(super) async fn rest(self) -> bool {
+        self.ask(SessionCmd::Rest).await.unwrap_or(false)
     }
 
     /// Hands the task a command and waits for what comes of it. The task answers everything it

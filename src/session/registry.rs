@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
@@ -22,7 +23,7 @@ use crate::ids::{Digest, Seq, SessionId};
 use crate::model::openai::Waits as ModelWaits;
 use crate::model::retry::Retry;
 use crate::permission::{Judge, Origin};
-use crate::rt::Tasks;
+use crate::rt::{CancellationToken, Tasks};
 use crate::session::begin::PARK;
 use crate::session::handle::{Core, Session, open_ask, summary};
 use crate::session::task::{COMMANDS, SessionTask};
@@ -33,6 +34,8 @@ use crate::store::device::sessions::{Listing, SessionRow};
 use crate::store::journal::Journal;
 use crate::tools::{Seen, ToolContext};
 
+/// A session that nobody has used for so long leaves memory.
+const IDLE: Duration = Duration::from_secs(10 * 60);
 /// Sessions in one page of a list, at most.
 const PAGE: usize = 200;
 
@@ -125,6 +128,7 @@ impl Registry {
             loaded: Arc::default(),
         };
         registry.store().prune().await?;
+        tasks.spawn("rest", registry.clone().keep_small(tasks.stop().clone()));
         for row in registry.store().unfinished().await? {
             let id = row.id.clone();
             if let Err(error) = registry.load(&row)?.resume().await {
@@ -329,10 +333,50 @@ impl Registry {
             .is_ok()
     }
 
+    /// Lets sessions that nobody uses leave memory, until told to stop.
+    async fn keep_small(self, stop: CancellationToken) {
+        // The registry's own end is not kept off by this: only the parts are held while it sleeps.
+        let (common, loaded) = (Arc::downgrade(&self.common), Arc::downgrade(&self.loaded));
+        drop(self);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = clock::sleep(IDLE / 2) => {}
+            }
+            let (Some(common), Some(loaded)) = (common.upgrade(), loaded.upgrade()) else {
+                return;
+            };
+            Self { common, loaded }.rest(IDLE).await;
+        }
+    }
+
+    /// Lets the sessions leave memory that have no turn, no follower and no other holder, and that
+    /// were handed out last so long ago. They are loaded again when they are asked for. Answers
+    /// how many left.
+    pub async fn rest(&self, idle: Duration) -> usize {
+        let picked: Vec<Session> = {
+            let loaded = self.loaded.lock();
+            let alone = |s: &&Session| Arc::strong_count(&s.0) == 1;
+            let old = |s: &&Session| s.0.used.lock().elapsed() >= idle;
+            loaded.values().filter(alone).filter(old).cloned().collect()
+        };
+        let mut left = 0;
+        for session in picked {
+            left += usize::from(session.rest().await);
+        }
+        left
+    }
+
+    /// How many sessions are in memory.
+    pub fn loaded(&self) -> usize {
+        self.loaded.lock().len()
+    }
+
     /// The handle of a session, with its task running.
     fn load(&self, row: &SessionRow) -> Result<Session, SessionError> {
         let mut loaded = self.loaded.lock();
         if let Some(session) = loaded.get(&row.id) {
+            *session.0.used.lock() = clock::instant();
             return Ok(session.clone());
         }
         let session = self.begin(row);
@@ -375,6 +419,7 @@ impl Registry {
                 spill: setup.store.spill(&row.id),
                 seen: Seen::default(),
                 plan: crate::plan::Plan::default(),
+                store: Some(setup.store.clone()),
             },
         };
         let (cmds, mailbox) = mpsc::channel(COMMANDS);
@@ -387,6 +432,7 @@ impl Registry {
             cmds,
             waits: common.shared.waits.clone(),
             config: common.config.clone(),
+            used: Mutex::new(clock::instant()),
         };
         let tasks = common.tasks.child();
         tasks.spawn("flush", journal.clone().keep_flushed(tasks.stop().clone()));
@@ -400,6 +446,7 @@ impl Registry {
             settings,
             gate,
             fixed: None,
+            instructions: Vec::new(),
             running: None,
             tasks,
         };

@@ -14,7 +14,7 @@ use crate::agent::stop::{StopSignal, StopWhy};
 use crate::agent::turn::Turn;
 use crate::agent::{SessionFacts, Settings, words};
 use crate::config::Mode;
-use crate::context::{Fixed, History};
+use crate::context::Fixed;
 use crate::rt::Tasks;
 use crate::session::registry::{Common, Loaded, RemoteTurn};
 use crate::session::{Prompt, Scheduled, SessionError, Stopped, TurnDone};
@@ -41,6 +41,8 @@ pub(super) enum SessionCmd {
     Change(Change, Reply<Result<(), SessionError>>),
     Resume(Reply<Result<(), SessionError>>),
     Delete(Reply<Result<(), SessionError>>),
+    /// Leaves memory when nobody needs it there. Answers whether it did.
+    Rest(Reply<bool>),
 }
 
 /// What the person may change.
@@ -76,6 +78,8 @@ pub(super) struct SessionTask {
     pub(super) settings: watch::Sender<Settings>,
     pub(super) gate: Gate,
     pub(super) fixed: Option<Fixed>,
+    /// Instruction files as they were at the last prompt.
+    pub(super) instructions: Vec<(String, String)>,
     pub(super) running: Option<Running>,
     pub(super) tasks: Tasks,
 }
@@ -89,7 +93,16 @@ impl SessionTask {
                 () = stop.cancelled() => break,
                 cmd = cmds.recv() => {
                     let Some(cmd) = cmd else { break };
-                    if let SessionCmd::Delete(reply) = cmd {
+                    if let SessionCmd::Rest(reply) = cmd {
+                        let rests = cmds.is_empty() && self.may_rest();
+                        if rests {
+                            self.tasks.end().await;
+                        }
+                        let _gone = reply.send(rests);
+                        if rests {
+                            return;
+                        }
+                    } else if let SessionCmd::Delete(reply) = cmd {
                         let deleted = self.delete().await;
                         let gone = deleted.is_ok();
                         let _gone = reply.send(deleted);
@@ -118,7 +131,7 @@ impl SessionTask {
             SessionCmd::Resume(reply) => {
                 let _gone = reply.send(self.resume().await);
             }
-            SessionCmd::Delete(_) => {}
+            SessionCmd::Delete(_) | SessionCmd::Rest(_) => {}
         }
     }
 
@@ -268,8 +281,8 @@ impl SessionTask {
         if !row.running {
             return Ok(());
         }
-        let history = History::new(store.history(&self.facts.id).await?);
-        let turn = Turn::of(history.turn(row.turn));
+        let items = store.history(&self.facts.id).await?;
+        let turn = Turn::of(items.iter().filter(|i| i.turn == row.turn));
         for (_, open) in turn.open_asks() {
             self.common.shared.waits.close(&open.body.ask);
         }
@@ -277,7 +290,7 @@ impl SessionTask {
             crate::agent::turn::result(
                 &call,
                 crate::store::item::CallStatus::Unknown,
-                words::UNKNOWN.to_owned(),
+                words::unknown(),
             )
         });
         let mut ended = turn.clone();
@@ -304,6 +317,24 @@ impl SessionTask {
             let ended = turn_end(&mut self.running).await;
             self.ended(ended).await;
         }
+    }
+
+    /// Takes the session out of the registry when no turn runs and nobody but the registry and
+    /// who asks has a handle to it. From then on it is loaded anew.
+    fn may_rest(&self) -> bool {
+        let Some(loaded) = self.loaded.upgrade() else {
+            return false;
+        };
+        let mut loaded = loaded.lock();
+        // Handles are given out under this lock, so none comes in between.
+        let alone = loaded
+            .get(&self.facts.id)
+            .is_some_and(|session| Arc::strong_count(&session.0) <= 2);
+        let rests = alone && self.running.is_none();
+        if rests {
+            loaded.remove(&self.facts.id);
+        }
+        rests
     }
 
     async fn delete(&mut self) -> Result<(), SessionError> {

@@ -15,7 +15,9 @@ pub struct Loop {
     pub backstop: BTreeMap<String, u64>,
     /// Steps before the end from which on the model is told.
     pub wrap_up: u64,
-    /// `wrap_up`, `backstop`.
+    /// Steps in a row in which no call could run; then the turn ends.
+    pub fruitless: u64,
+    /// `wrap_up`, and what the person reads where a turn ends by itself.
     pub steps: Texts,
     /// Numbers of the tools, per project.
     pub budgets: BTreeMap<String, BTreeMap<String, u64>>,
@@ -26,6 +28,8 @@ pub struct Loop {
     pub retries: Retries,
     /// How often each nudge is given in a turn.
     pub nudges_max: u64,
+    /// The same call with the same result so often in a row: the next is not run.
+    pub repeats: u64,
     pub nudges: Texts,
     /// How long a full model is waited for before the wait is asked about again.
     pub capacity_wait: Duration,
@@ -71,13 +75,30 @@ pub struct Context {
     pub hash_digits: usize,
     pub compact_at_percent: u64,
     pub reserve_tokens: u64,
+    /// Where the model's entry says no context.
+    pub default_context: u64,
     pub keep_turns: usize,
     pub compaction: Texts,
+    pub instructions: Instructions,
+    /// `left_out`, `refused`.
+    pub images: Texts,
     /// The environment lines.
     pub env: Vec<String>,
     /// With `lines`.
     pub note_wrap: String,
     pub note: Texts,
+}
+
+/// Instruction files (AGENTS.md and the like).
+#[derive(Clone, Debug)]
+pub struct Instructions {
+    /// File names, the first that is there counts.
+    pub names: Vec<String>,
+    pub max_files: usize,
+    pub max_chars: usize,
+    pub total_chars: usize,
+    /// `cut`.
+    pub texts: Texts,
 }
 
 /// What a long result keeps (context.md §5).
@@ -197,8 +218,8 @@ impl Loop {
         let nudges = node.get("nudges");
         let calls = node.get("calls");
         let limits = node.get("limits");
-        steps.only(&["about", "backstop", "wrap_up", "texts"]);
-        nudges.only(&["about", "max", "texts"]);
+        steps.only(&["about", "backstop", "wrap_up", "fruitless", "texts"]);
+        nudges.only(&["about", "max", "repeats", "texts"]);
         calls.only(&["about", "texts", "refusals_end_turn"]);
         limits.only(&["about", "modes", "texts"]);
         node.get("exec").only(&["about", "texts"]);
@@ -212,7 +233,19 @@ impl Loop {
         Self {
             backstop: named(&steps.get("backstop"), |n| n.number()),
             wrap_up: steps.get("wrap_up").number(),
-            steps: Texts::parse(&steps.get("texts"), &["wrap_up", "backstop"]),
+            fruitless: steps.get("fruitless").number(),
+            steps: Texts::parse(
+                &steps.get("texts"),
+                &[
+                    "wrap_up",
+                    "backstop",
+                    "fruitless",
+                    "stuck",
+                    "nothing",
+                    "endless",
+                    "long",
+                ],
+            ),
             budgets: budgets
                 .map(|(name, node)| (name.to_owned(), named(&node, |n| n.number())))
                 .collect(),
@@ -223,9 +256,16 @@ impl Loop {
             parallel: node.get("parallel").get("max").size(),
             retries: Retries::parse(&node.get("retries")),
             nudges_max: nudges.get("max").number(),
+            repeats: nudges.get("repeats").number(),
             nudges: Texts::parse(
                 &nudges.get("texts"),
-                &["empty", "bad_arguments", "unknown_tool", "repeated"],
+                &[
+                    "empty",
+                    "bad_arguments",
+                    "unknown_tool",
+                    "repeated",
+                    "in_text",
+                ],
             ),
             capacity_wait: ms(&node.get("capacity").get("wait_ms")),
             progress: ProgressTexts::parse(&node.get("progress")),
@@ -240,6 +280,9 @@ impl Loop {
                     "cancelled",
                     "unknown",
                     "ended_turn",
+                    "stopped",
+                    "no_result",
+                    "broke",
                 ],
             ),
             refusals_end_turn: calls.get("refusals_end_turn").number(),
@@ -250,7 +293,7 @@ impl Loop {
     }
 }
 
-const LIMITS: [&str; 20] = [
+const LIMITS: [&str; 23] = [
     "remote_off",
     "paused",
     "roots",
@@ -271,6 +314,9 @@ const LIMITS: [&str; 20] = [
     "words_scheduled_off",
     "older",
     "newer",
+    "stopped_off",
+    "session_full",
+    "session_nearly_full",
 ];
 
 impl Retries {
@@ -301,6 +347,7 @@ impl Retries {
                     "unknown_model",
                     "key",
                     "broken",
+                    "too_long",
                 ],
             ),
         }
@@ -317,13 +364,23 @@ impl Context {
             "read",
             "compaction",
             "env",
+            "instructions",
+            "images",
             "note",
         ]);
         let (id, read, compaction) = (node.get("id"), node.get("read"), node.get("compaction"));
         let (env, note) = (node.get("env"), node.get("note"));
         id.only(&["digits", "text"]);
         read.only(&["texts", "hash_digits"]);
-        compaction.only(&["at_percent", "reserve_tokens", "keep_turns", "texts"]);
+        compaction.only(&[
+            "at_percent",
+            "reserve_tokens",
+            "default_context",
+            "keep_turns",
+            "texts",
+        ]);
+        let images = node.get("images");
+        images.only(&["about", "texts"]);
         env.only(&["lines", "about"]);
         note.only(&["wrap", "texts"]);
         Self {
@@ -335,7 +392,10 @@ impl Context {
             hash_digits: read.get("hash_digits").size(),
             compact_at_percent: compaction.get("at_percent").number(),
             reserve_tokens: compaction.get("reserve_tokens").number(),
+            default_context: compaction.get("default_context").number(),
             keep_turns: compaction.get("keep_turns").size(),
+            instructions: Instructions::parse(&node.get("instructions")),
+            images: Texts::parse(&images.get("texts"), &["left_out", "refused"]),
             compaction: Texts::parse(
                 &compaction.get("texts"),
                 &["summary", "table", "row", "notice"],
@@ -350,10 +410,31 @@ impl Context {
                     "model",
                     "plan",
                     "instructions",
+                    "instructions_gone",
                     "approved",
                     "resumed",
                 ],
             ),
+        }
+    }
+}
+
+impl Instructions {
+    fn parse(node: &Node<'_>) -> Self {
+        node.only(&[
+            "about",
+            "names",
+            "max_files",
+            "max_chars",
+            "total_chars",
+            "texts",
+        ]);
+        Self {
+            names: node.get("names").texts(),
+            max_files: node.get("max_files").size(),
+            max_chars: node.get("max_chars").size(),
+            total_chars: node.get("total_chars").size(),
+            texts: Texts::parse(&node.get("texts"), &["cut"]),
         }
     }
 }

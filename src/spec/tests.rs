@@ -35,6 +35,7 @@ fn an_agent_session_is_offered_its_tools_and_nothing_is_left_to_fill() {
         "plan_update",
         "plan_write",
         "read",
+        "recall",
         "write",
     ];
     for shut in [BoxKind::Full, BoxKind::WritesOnly, BoxKind::None] {
@@ -175,7 +176,7 @@ fn the_system_text_is_the_same_bytes_every_time_and_has_no_clock_and_no_path() {
 
     How results come to you:
     - Each result begins with its id in brackets, `[#0012]`. Results are kept whole; what you get may be shorter.
-    - Over 400 lines or 40000 characters the middle is left out, and a line says how much. Read the part you need.
+    - Over 400 lines or 40000 characters the middle is left out, and a line says how much. `recall` shows the lines you need.
     - A file read again that has not changed answers with the id of the earlier result. Look there.
     - Words in `<session-note>` come from the program you run in, not from the person. They tell what changed since the last message.
     "#);
@@ -211,7 +212,7 @@ fn the_system_text_takes_in_what_there_is() {
 
     How results come to you:
     - Each result begins with its id in brackets, `[#0012]`. Results are kept whole; what you get may be shorter.
-    - Over 400 lines or 40000 characters the middle is left out, and a line says how much. Read the part you need.
+    - Over 400 lines or 40000 characters the middle is left out, and a line says how much. `recall` shows the lines you need.
     - A file read again that has not changed answers with the id of the earlier result. Look there.
     - Words in `<session-note>` come from the program you run in, not from the person. They tell what changed since the last message.
 

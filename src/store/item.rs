@@ -182,12 +182,33 @@ pub struct Tokens {
     pub output: u64,
 }
 
+/// What a call saw of a file: a later look may be answered by it (context.md §3), and a change of
+/// the file be told from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saw {
+    /// Resolved.
+    pub path: String,
+    /// As the call gave it.
+    pub given: String,
+    pub digest: Digest,
+    /// First and last of the lines that the result holds whole; none: it holds none of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<(usize, usize)>,
+}
+
+/// A part of the conversation that a summary stands for (context.md §7).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compacted {
+    /// What the model is sent in its place.
+    pub text: String,
+    /// The last item that is covered. Of a turn that goes on its prompt is kept all the same.
+    pub upto: Seq,
+    /// Of the request that made the summary.
+    pub tokens: Tokens,
+}
+
 /// What an item says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "few items are in memory at once, and a question is no rare one"
-)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Body {
     /// A prompt opens a turn.
@@ -205,6 +226,10 @@ pub enum Body {
     /// A model request begins; the items up to its `Sampled` are its answer.
     Step {
         model: String,
+        /// What the model is told before this request and keeps hearing after it (loop.json
+        /// `steps`, `nudges`).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
     },
     /// Streamed text of the assistant.
     Message {
@@ -276,6 +301,9 @@ pub enum Body {
         bytes: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spill: Option<String>,
+        /// What it saw of a file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        saw: Option<Saw>,
         ms: u64,
     },
     /// The plan as it now is (plan.json of the spec).
@@ -298,6 +326,9 @@ pub enum Body {
     /// Something the person should know, in words.
     Notice {
         text: String,
+        /// The conversation was shortened here.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        compacted: Option<Compacted>,
     },
     /// A turn's only end.
     TurnEnd {

@@ -144,7 +144,7 @@ fn push(text: &mut String, line: &str) {
 
 /// Text as a model reads it: terminal sequences dropped, lines that were drawn over folded to how
 /// they looked last.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     let mut made = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {

@@ -7,10 +7,13 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::{Outcome, OutputSink, Prepared, Tool, ToolContext, ToolFailure, args};
+use crate::context::history::short;
 use crate::fs::read::read;
-use crate::ids::CallId;
+use crate::ids::{CallId, Digest};
 use crate::permission::{Action, Grant, Request};
 use crate::rt::{self, CancellationToken};
+use crate::spec::Spec;
+use crate::store::item::Saw;
 
 /// Lines without a limit said (loop.json `budgets.cli.read_lines`).
 const LINES: usize = 400;
@@ -18,8 +21,6 @@ const LINES: usize = 400;
 const MAX_LINE: usize = 4_000;
 /// Characters of one read in all.
 const MAX_CHARS: usize = 200_000;
-/// Digits of the content hash that a read carries (loop.json `context.read.hash_digits`).
-const HASH_DIGITS: usize = 12;
 
 pub(super) struct Read;
 
@@ -78,12 +79,20 @@ impl Tool for Read {
                 let content = read(&grant, &wanted.path)?;
                 let text = content.text(&wanted.path)?;
                 seen.note(&wanted.path, content.digest.clone());
-                Ok::<_, crate::fs::FsError>(numbered(&text.text, &wanted, content.digest.as_str()))
+                let (text, lines) = numbered(&text.text, &wanted, &content.digest);
+                let saw = Saw {
+                    path: wanted.path.display().to_string(),
+                    given: wanted.given.clone(),
+                    digest: content.digest,
+                    lines,
+                };
+                Ok::<_, crate::fs::FsError>((text, saw))
             })
             .await;
             match answer {
-                Some(Ok(text)) => Outcome {
+                Some(Ok((text, saw))) => Outcome {
                     path: Some(path.display().to_string()),
+                    saw: Some(saw),
                     ..Outcome::ok(text)
                 },
                 Some(Err(error)) => Outcome::failed(error.to_string()),
@@ -98,22 +107,26 @@ pub(super) fn state<T: 'static>(state: Box<dyn Any + Send>) -> Result<T, ()> {
     state.downcast::<T>().map(|value| *value).map_err(|_| ())
 }
 
-fn numbered(text: &str, wanted: &Wanted, digest: &str) -> String {
-    let hash = digest.strip_prefix("sha256:").unwrap_or(digest);
-    let hash = hash.get(..HASH_DIGITS).unwrap_or(hash);
+/// The lines wanted, with their numbers, under their header, and which of them are there whole.
+fn numbered(text: &str, wanted: &Wanted, digest: &Digest) -> (String, Option<(usize, usize)>) {
+    let texts = &Spec::embedded().numbers.context.read;
+    let hash = short(digest);
     let total = crate::text::cut::count_lines(text);
     if total == 0 {
-        return format!("[{} is empty, {hash}]", wanted.given);
+        let facts = [("path", wanted.given.as_str()), ("hash", hash)];
+        return (texts.say("empty", &facts), None);
     }
     if wanted.offset > total {
-        return format!(
+        let text = format!(
             "[{} has {total} lines, {hash}; there is no line {}]",
             wanted.given, wanted.offset
         );
+        return (text, None);
     }
     let mut body = String::new();
     let mut last = wanted.offset - 1;
     let mut chars = 0;
+    let mut whole = true;
     for line in text.lines().skip(wanted.offset - 1).take(wanted.limit) {
         let long = line.chars().count();
         chars += long.min(MAX_LINE);
@@ -123,14 +136,25 @@ fn numbered(text: &str, wanted: &Wanted, digest: &str) -> String {
         last += 1;
         body.push_str(&format!("\n{last}\t"));
         if long > MAX_LINE {
+            whole = false;
             body.extend(line.chars().take(MAX_LINE));
             body.push_str(&format!("… [{} characters more]", long - MAX_LINE));
         } else {
             body.push_str(line);
         }
     }
-    format!(
-        "[{}, lines {} to {last} of {total}, {hash}]{body}",
-        wanted.given, wanted.offset
+    let numbers = [wanted.offset, last, total].map(|n| n.to_string());
+    let [first, end, total] = numbers.each_ref().map(String::as_str);
+    let facts = [
+        ("path", wanted.given.as_str()),
+        ("first", first),
+        ("last", end),
+        ("total", total),
+        ("hash", hash),
+    ];
+    let header = texts.say("header", &facts);
+    (
+        format!("{header}{body}"),
+        whole.then_some((wanted.offset, last)),
     )
 }

@@ -15,6 +15,7 @@ use crate::fs::write::{Before, write};
 use crate::ids::{CallId, Digest};
 use crate::permission::{Action, Grant, Request};
 use crate::rt::{self, CancellationToken};
+use crate::store::item::Saw;
 
 /// Bytes of a file that is written at once.
 const MAX_CONTENT: usize = 8 * 1024 * 1024;
@@ -28,6 +29,7 @@ pub(super) struct Change {
     before: Before,
     bytes: Vec<u8>,
     diff: String,
+    given: String,
 }
 
 /// A file as it is before a change, when this session may change it.
@@ -85,7 +87,7 @@ pub(super) fn change(
         )));
     }
     Ok(Prepared {
-        title: name,
+        title: name.clone(),
         locations: vec![path.display().to_string()],
         request: Request {
             tool: tool.to_owned(),
@@ -101,6 +103,7 @@ pub(super) fn change(
             before: old.before.clone(),
             bytes,
             diff,
+            given: name,
         }),
     })
 }
@@ -117,12 +120,18 @@ pub(super) async fn make(prepared: Prepared, grant: Grant, context: &ToolContext
     let diff = change.diff.clone();
     let done = rt::blocking(move || {
         write(&grant, &change.path, &change.bytes, &change.before)?;
-        seen.note(&change.path, Digest::of(&change.bytes));
-        Ok::<_, FsError>(change.bytes.len())
+        let saw = Saw {
+            path: change.path.display().to_string(),
+            given: change.given,
+            digest: Digest::of(&change.bytes),
+            lines: None,
+        };
+        seen.note(&change.path, saw.digest.clone());
+        Ok::<_, FsError>((change.bytes.len(), saw))
     })
     .await;
     match done {
-        Some(Ok(size)) => {
+        Some(Ok((size, saw))) => {
             let head = if new_file {
                 format!("Made {title}, {size} bytes.")
             } else {
@@ -131,6 +140,7 @@ pub(super) async fn make(prepared: Prepared, grant: Grant, context: &ToolContext
             Outcome {
                 diff: Some(diff.clone()),
                 path: Some(path),
+                saw: Some(saw),
                 ..Outcome::ok(format!("{head}\n{diff}").trim_end().to_owned())
             }
         }

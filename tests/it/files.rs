@@ -28,6 +28,7 @@ impl Project {
         let cwd = folder.path().canonicalize().unwrap().join("p");
         std::fs::create_dir(&cwd).unwrap();
         let context = ToolContext {
+            store: None,
             session: SessionId::random(),
             spill: cwd.with_file_name("spill"),
             cwd,

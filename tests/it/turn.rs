@@ -2,12 +2,16 @@
 //! judge that do as they are told.
 
 mod asks;
+mod context;
+mod dialects;
 mod disk;
 mod follow;
 mod home;
+mod instructions;
 mod limits;
 mod model;
 mod plain;
+mod rest;
 mod restart;
 mod stop;
 mod wire;

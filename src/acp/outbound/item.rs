@@ -56,8 +56,8 @@ pub(super) fn frames(view: &View, item: &Item) -> Vec<Frame> {
         }
         Body::Model { model } => own(view, item, "model", json!({ "model": model })),
         Body::Level { level } => own(view, item, "level", json!({ "level": level })),
-        Body::Notice { text } => own(view, item, "notice", json!({ "text": text })),
-        Body::Step { model } => own(view, item, "step", json!({ "model": model })),
+        Body::Notice { text, .. } => own(view, item, "notice", json!({ "text": text })),
+        Body::Step { model, .. } => own(view, item, "step", json!({ "model": model })),
         Body::Sampled { tokens, finish, ms } => own(
             view,
             item,

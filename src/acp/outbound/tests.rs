@@ -91,6 +91,7 @@ fn bodies() -> Vec<Body> {
         },
         Body::Step {
             model: "m".to_owned(),
+            note: None,
         },
         Body::Message {
             text: "Hällo".to_owned(),
@@ -142,6 +143,7 @@ fn bodies() -> Vec<Body> {
             exit: Some(0),
             bytes: 2,
             spill: None,
+            saw: None,
             ms: 4,
         },
         Body::Result {
@@ -153,6 +155,7 @@ fn bodies() -> Vec<Body> {
             exit: None,
             bytes: 0,
             spill: None,
+            saw: None,
             ms: 0,
         },
         Body::Plan {
@@ -175,6 +178,7 @@ fn bodies() -> Vec<Body> {
         },
         Body::Notice {
             text: "80 % full".to_owned(),
+            compacted: None,
         },
         Body::TurnEnd {
             stop: Stop::EndTurn,
@@ -346,9 +350,13 @@ fn nothing_is_longer_than_a_frame() {
             exit: None,
             bytes: 0,
             spill: None,
+            saw: None,
             ms: 0,
         },
-        Body::Notice { text: long.clone() },
+        Body::Notice {
+            text: long.clone(),
+            compacted: None,
+        },
         Body::Plan {
             plan: json!({ "phases": [{ "tasks": [{ "title": long }] }] }),
         },

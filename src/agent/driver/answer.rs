@@ -212,7 +212,7 @@ impl Driver {
             let line = self.line("nobody", &body.kind, "expired", Some(&body.digest));
             let bodies = vec![
                 ended(&body, Settled::Expired, "nobody"),
-                result(&call, CallStatus::Refused, words::EXPIRED.to_owned()),
+                result(&call, CallStatus::Refused, words::expired(body.wait_ms)),
             ];
             self.settle(
                 bodies,

@@ -18,8 +18,6 @@ use crate::store::db::{Durability, StoreError};
 use crate::store::device::items::Also;
 use crate::store::item::{Body, CallStatus, Scope};
 
-/// Readers that run at once.
-const TOGETHER: usize = 8;
 /// Waits run on a clock that counts sleep, which no timer does: looked at this often.
 const LOOK: Duration = Duration::from_secs(15);
 /// And this often for waits that nobody has heard of yet, which begin by themselves some day.
@@ -88,6 +86,14 @@ impl Driver {
             Place::Made => None,
             Place::Started | Place::Done => return Ok(Front::Nothing),
         };
+        if yes.is_none()
+            && let Some(times) = self.turn.repeated(&call)
+        {
+            let text = words::repeated(times);
+            self.not_run(&call.call, CallStatus::Failed, text, false)
+                .await?;
+            return Ok(Front::Settled);
+        }
         let gated = match self.understood.remove(&call.call) {
             Some(understood) => self.gate.judge(understood).await?,
             None => self.gate.pass(&call.tool, &call.args).await?,
@@ -231,7 +237,7 @@ impl Driver {
             .iter()
             .skip_while(|c| group.iter().all(|r| r.call != c.call))
             .skip(1)
-            .take(TOGETHER - 1)
+            .take(words::numbers().parallel.saturating_sub(1))
             .cloned()
             .collect();
         for call in next {

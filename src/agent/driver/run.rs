@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 
 use crate::agent::driver::Driver;
 use crate::agent::driver::calls::Ready;
+use crate::agent::driver::insert::Inserted;
 use crate::agent::driver::output::Outlet;
 use crate::agent::gate::Understood;
 use crate::agent::progress::Phase;
@@ -158,12 +159,16 @@ impl Driver {
         began: clock::Instant,
     ) -> Result<(), StoreError> {
         let ms = words::ms(began.elapsed());
-        let outcome = outcome.unwrap_or_else(|| Outcome::failed(words::BROKE));
+        let outcome = outcome.unwrap_or_else(|| Outcome::failed(words::broke()));
         if outcome.status == CallStatus::Cancelled && self.stop.why() == Some(&StopWhy::Shutdown) {
             // Nobody stopped the call but the daemon's own end: the next start settles it.
             return Ok(());
         }
-        let mut text = outcome.text;
+        let Inserted {
+            mut text,
+            saw,
+            whole,
+        } = self.insert(call, &outcome).await;
         let note = self.turn.calls.iter().find(|c| c.call == *call);
         if let Some(note) = note.and_then(|c| c.note.as_deref()) {
             text.push_str(&words::allowed(note));
@@ -176,7 +181,8 @@ impl Driver {
             path: outcome.path,
             exit: outcome.exit,
             bytes: outcome.bytes,
-            spill: outcome.spill,
+            spill: outcome.spill.or(whole),
+            saw,
             ms,
         };
         let mut bodies = vec![body];

@@ -24,17 +24,27 @@ impl Build {
         self
     }
     fn step(self) -> Self {
-        self.add(Body::Step { model: "m".into() })
+        self.add(Body::Step {
+            model: "m".into(),
+            note: None,
+        })
     }
     fn text(self, text: &str) -> Self {
         self.add(Body::Message { text: text.into() })
     }
     fn call(self, id: &str) -> Self {
+        self.call_with(id, "{}")
+    }
+    /// Call 1 with arguments of its own.
+    fn other(self, n: u64) -> Self {
+        self.call_with("1", &n.to_string())
+    }
+    fn call_with(self, id: &str, args: &str) -> Self {
         self.add(Body::Call {
             call: CallId::new(id),
             model_call: "x".into(),
             tool: "bash".into(),
-            args: "{}".into(),
+            args: args.into(),
             title: String::new(),
             block: "shell".into(),
             locations: vec![],
@@ -87,7 +97,10 @@ impl Build {
 /// The next request, for the turn as it stands.
 fn sample(turn: &Build) -> Next {
     let steps = turn.0.steps + u32::from(!turn.0.blank());
-    Next::Sample { left: 200 - steps }
+    Next::Sample {
+        left: 200 - steps,
+        nudge: None,
+    }
 }
 
 fn ends(stop: Stop) -> Next {
@@ -125,7 +138,20 @@ fn how_the_answer_finished_is_how_the_turn_ends() {
         assert_eq!(turn.next(), ends(stop), "{finish}");
     }
     let nothing = Build::new(None).step().sampled("stop");
-    assert_eq!(nothing.next(), end(Stop::EndTurn, words::NOTHING_SAID));
+    let nudged = |turn: &Build| {
+        matches!(
+            turn.next(),
+            Next::Sample {
+                nudge: Some(Nudge::Empty),
+                ..
+            }
+        )
+    };
+    assert!(nudged(&nothing));
+    let again = nothing.step().sampled("stop");
+    assert!(nudged(&again));
+    let third = again.step().sampled("stop");
+    assert_eq!(third.next(), end(Stop::EndTurn, words::ended("nothing")));
 }
 
 #[test]
@@ -174,16 +200,28 @@ fn the_fourth_refusal_ends_the_turn() {
             .started("other")
             .result("other");
     }
-    assert_eq!(turn.next(), end(Stop::EndTurn, words::TOO_MANY_REFUSALS));
+    assert_eq!(turn.next(), end(Stop::EndTurn, words::too_many_refusals()));
 }
 
 #[test]
 fn steps_are_counted_and_the_last_one_concludes() {
     let mut turn = Build::new(None);
     for n in 0..3 {
-        assert_eq!(turn.0.next(3), Next::Sample { left: 2 - n });
+        assert_eq!(
+            turn.0.next(3),
+            Next::Sample {
+                left: 2 - n,
+                nudge: None
+            }
+        );
         turn = turn.step();
-        assert_eq!(turn.0.next(3), Next::Sample { left: 2 - n });
+        assert_eq!(
+            turn.0.next(3),
+            Next::Sample {
+                left: 2 - n,
+                nudge: None
+            }
+        );
         turn = turn.call("1").sampled("tool_calls");
         if n < 2 {
             turn = turn.started("1").result("1");
@@ -191,21 +229,22 @@ fn steps_are_counted_and_the_last_one_concludes() {
     }
     assert_eq!(
         turn.0.next(3),
-        end(Stop::MaxTurnRequests, words::STEPS_USED)
+        end(Stop::MaxTurnRequests, words::steps_used(3))
     );
 }
 
 #[test]
 fn steps_in_which_nothing_can_run_are_bounded() {
     let mut turn = Build::new(None);
-    for n in 0..FRUITLESS {
+    let fruitless = words::numbers().fruitless;
+    for n in 0..fruitless {
         assert_eq!(turn.next(), sample(&turn), "step {n}");
-        turn = turn.step().call("1").sampled("tool_calls").result("1");
+        turn = turn.step().other(n).sampled("tool_calls").result("1");
     }
-    assert_eq!(turn.next(), end(Stop::EndTurn, words::FRUITLESS));
+    assert_eq!(turn.next(), end(Stop::EndTurn, words::fruitless()));
     let mut turn = Build::new(None);
-    for n in 0..3 * FRUITLESS {
-        turn = turn.step().call("1").sampled("tool_calls");
+    for n in 0..3 * fruitless {
+        turn = turn.step().other(n).sampled("tool_calls");
         if n % 5 == 0 {
             turn = turn.started("1");
         }
@@ -266,4 +305,69 @@ fn a_scheduled_run_says_how_it_went() {
     assert_eq!(run("a", Stop::Cancelled, None), pair("cancelled", "a"));
     assert_eq!(run("a", Stop::Failed, Some("down")), pair("failed", "a"));
     assert_eq!(run("a", Stop::EndTurn, Some("why")), pair("failed", "a"));
+}
+
+#[test]
+fn the_same_call_with_the_same_result_is_not_run_for_ever() {
+    let same = |turn: Build, ran: bool| {
+        let turn = turn.step().call("1").sampled("tool_calls");
+        if ran {
+            turn.started("1").result("1")
+        } else {
+            turn.result("1")
+        }
+    };
+    let last = |turn: &Build| turn.0.repeated(&turn.0.calls[0]);
+    let mut turn = Build::new(None);
+    for _ in 0..3 {
+        turn = same(turn, true);
+    }
+    assert_eq!(last(&turn), Some(4));
+    for times in 5..=7 {
+        assert_eq!(turn.next(), sample(&turn));
+        turn = same(turn, false);
+        assert_eq!(last(&turn), Some(times));
+    }
+    assert_eq!(turn.next(), end(Stop::EndTurn, words::ended("stuck")));
+    // Something else in between begins anew, and so does another result.
+    let mut turn = Build::new(None);
+    for n in 0..9 {
+        turn = same(turn, true).step().other(n).sampled("tool_calls");
+        turn = turn.started("1").result("1");
+        assert_eq!(last(&turn), None);
+    }
+}
+
+#[test]
+fn a_call_written_as_text_is_told_from_one_that_is_talked_about() {
+    for text in [
+        "I will look.\n<tool_call>\n{\"name\": \"bash\", \"arguments\": {}}\n</tool_call>",
+        "<function=bash><parameter=command>ls</parameter></function>",
+        "[TOOL_CALLS][{\"name\":\"bash\",\"arguments\":{}}]",
+        "```json\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}\n```",
+        " {\"name\":\"bash\",\"parameters\":{}} ",
+    ] {
+        let turn = Build::new(None).step().text(text).sampled("stop");
+        assert!(
+            matches!(
+                turn.next(),
+                Next::Sample {
+                    nudge: Some(Nudge::InText),
+                    ..
+                }
+            ),
+            "{text}"
+        );
+        let turn = turn.step().text(text).sampled("stop");
+        let turn = turn.step().text(text).sampled("stop");
+        assert_eq!(turn.next(), ends(Stop::EndTurn), "{text}");
+    }
+    for text in [
+        "Models write <tool_call> around a call, and </tool_call> behind it.",
+        "{\"name\": \"lembas\", \"version\": 1}",
+        "Use `<function=x>`.",
+    ] {
+        let turn = Build::new(None).step().text(text).sampled("stop");
+        assert_eq!(turn.next(), ends(Stop::EndTurn), "{text}");
+    }
 }

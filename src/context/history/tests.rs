@@ -36,7 +36,10 @@ impl Build {
         })
     }
     fn step(self) -> Self {
-        self.add(Body::Step { model: "m".into() })
+        self.add(Body::Step {
+            model: "m".into(),
+            note: None,
+        })
     }
     fn thought(self, text: &str) -> Self {
         self.add(Body::Thought { text: text.into() })
@@ -72,6 +75,7 @@ impl Build {
             exit: None,
             bytes: 0,
             spill: None,
+            saw: None,
             ms: 1,
         })
     }
@@ -85,7 +89,7 @@ impl Build {
     }
     fn show(self) -> String {
         History::new(self.items)
-            .messages()
+            .messages(true)
             .iter()
             .map(|m| match m {
                 Message::User(parts) => format!("user {parts:?}\n"),

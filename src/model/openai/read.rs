@@ -77,7 +77,7 @@ impl Reader {
             }
             Piece::Event(event) => {
                 if event.name == "error" {
-                    return Err(ModelError::Reported(error_text(event.data.as_bytes(), 500)));
+                    return Err(reported(event.data.as_bytes()));
                 }
                 event.data
             }
@@ -96,7 +96,7 @@ impl Reader {
 
     fn value(&mut self, value: &Value, part: &str) -> Result<Vec<Chunk>, ModelError> {
         if let Some(error) = value.get("error").filter(|e| !e.is_null()) {
-            return Err(ModelError::Reported(words(error)));
+            return Err(reported(error.to_string().as_bytes()));
         }
         let mut chunks: Vec<Chunk> = hint(value).map(Chunk::Hint).into_iter().collect();
         if let Some(usage) = value.get("usage").filter(|u| u.is_object()) {
@@ -291,6 +291,44 @@ fn hint(value: &Value) -> Option<Hint> {
         tokens: progress.get("processed").and_then(Value::as_u64),
         total: progress.get("total").and_then(Value::as_u64),
     })
+}
+
+/// An error that came within an answer.
+fn reported(body: &[u8]) -> ModelError {
+    let text = error_text(body, 500);
+    if too_long(body) {
+        ModelError::TooLong(text)
+    } else {
+        ModelError::Reported(text)
+    }
+}
+
+/// The code of an error's body; empty when it has none.
+pub fn code(body: &[u8]) -> String {
+    let value: Value = serde_json::from_slice(body).unwrap_or_default();
+    let code = value.pointer("/error/code").and_then(Value::as_str);
+    code.unwrap_or_default().to_owned()
+}
+
+/// Whether an error says that the conversation does not fit into the model, in the words that
+/// servers have for it. There is no status for it.
+pub fn too_long(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body).to_lowercase();
+    [
+        "context_length_exceeded",
+        "exceed_context_size",
+        "context length",
+        "context window",
+        "context size",
+        "maximum context",
+        "than the context",
+        "prompt is too long",
+        "input is too long",
+        "too many tokens",
+        "string_above_max_length",
+    ]
+    .iter()
+    .any(|words| text.contains(words))
 }
 
 /// The words of an error object in the shapes servers use.

@@ -265,8 +265,9 @@ impl Store {
             .await
     }
 
-    /// What the model's history is made of, in order: no output, no states, and the reasoning of
-    /// the last turn only.
+    /// What the model's history is made of, in order: no output, no states, the newest plan, and
+    /// the reasoning of the last turn only. What a summary stands for is left out, but for items
+    /// of the last turn and the prompt of the turn that it was made in.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -274,16 +275,56 @@ impl Store {
         let session = session.clone();
         self.db()
             .call(move |c| {
+                use rusqlite::OptionalExtension as _;
+                let (covered, turn): (i64, u32) = c
+                    .prepare(
+                        "select json_extract(body, '$.compacted.upto'), turn from items
+                         where session = ?1 and kind = 'notice'
+                           and json_extract(body, '$.compacted') is not null
+                         order by seq desc limit 1",
+                    )?
+                    .query_row([session.as_str()], |r| Ok((r.get(0)?, r.get(1)?)))
+                    .optional()?
+                    .unwrap_or_default();
                 c.prepare(
                     "select seq, items.turn, time, body, text from items
                      join sessions on sessions.id = items.session
-                     where session = ?1 and (kind in ('prompt', 'step', 'message', 'call',
-                         'sampled', 'ask', 'answered', 'started', 'result', 'turn_end')
-                         or (kind = 'thought' and items.turn = sessions.turn))
+                     where session = ?1 and (seq > ?2 or items.turn = sessions.turn
+                         or (kind = 'prompt' and items.turn = ?3))
+                       and (kind in ('prompt', 'step', 'message', 'call', 'sampled', 'ask',
+                         'answered', 'started', 'result', 'turn_end')
+                         or (kind = 'thought' and items.turn = sessions.turn)
+                         or (kind = 'notice' and json_extract(body, '$.compacted') is not null))
+                       or (session = ?1 and seq = (select max(seq) from items
+                         where session = ?1 and kind = 'plan'))
                      order by seq",
                 )?
-                .query_map([session.as_str()], row)?
+                .query_map(params![session.as_str(), covered, turn], row)?
                 .collect()
+            })
+            .await
+    }
+
+    /// The text of a call's result, and where the whole of it is when that is only a part.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn result(
+        &self,
+        session: &SessionId,
+        call: &str,
+    ) -> Result<Option<(String, Option<String>)>, StoreError> {
+        use rusqlite::OptionalExtension as _;
+        let (session, call) = (session.clone(), call.to_owned());
+        self.db()
+            .call(move |c| {
+                c.query_row(
+                    "select json_extract(body, '$.text'), json_extract(body, '$.spill') from items
+                     where session = ?1 and kind = 'result' and json_extract(body, '$.call') = ?2",
+                    params![session.as_str(), call],
+                    |r| Ok((r.get(0)?, r.get(1)?)),
+                )
+                .optional()
             })
             .await
     }

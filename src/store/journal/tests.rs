@@ -34,7 +34,10 @@ fn prompt() -> Body {
 }
 
 fn notice(text: &str) -> Body {
-    Body::Notice { text: text.into() }
+    Body::Notice {
+        text: text.into(),
+        compacted: None,
+    }
 }
 
 async fn add(journal: &Journal, bodies: Vec<Body>) -> Vec<Item> {
@@ -42,6 +45,47 @@ async fn add(journal: &Journal, bodies: Vec<Body>) -> Vec<Item> {
         .append(bodies, Durability::Process, Also::default())
         .await
         .unwrap()
+}
+
+/// A computer that loses its power, or a process that is killed: the store's log ends at any byte.
+#[tokio::test]
+async fn wherever_the_log_ends_what_was_committed_is_there_and_nothing_is_half() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = journal(folder.path()).await;
+    let [db, wal] = ["device.db", "device.db-wal"].map(|name| folder.path().join(name));
+    let length = || std::fs::metadata(&wal).unwrap().len() as usize;
+    let mut commits = vec![(length(), 0)];
+    for n in 0..4 {
+        let bodies = vec![prompt(), notice(&"x".repeat(1500 * n)), notice("end")];
+        let also = Also::default();
+        journal
+            .append(bodies, Durability::Disk, also)
+            .await
+            .unwrap();
+        commits.push((length(), 3 * (n + 1)));
+    }
+    let (db, wal) = (std::fs::read(db).unwrap(), std::fs::read(wal).unwrap());
+    // A frame is a page and 24 bytes. Every byte of the last of them, and the others by their ends.
+    let last = wal.len() - 200..=wal.len();
+    let ends = (32 + 4120..wal.len()).step_by(4120);
+    let near = ends.flat_map(|end| end - 30..end + 30);
+    let cuts = near
+        .chain((commits[0].0..wal.len()).step_by(331))
+        .chain(last);
+    let there = tempfile::tempdir().unwrap();
+    for cut in cuts.filter(|cut| *cut >= commits[0].0 && *cut <= wal.len()) {
+        let copy = there.path().join(format!("{cut}.db"));
+        std::fs::write(&copy, &db).unwrap();
+        std::fs::write(there.path().join(format!("{cut}.db-wal")), &wal[..cut]).unwrap();
+        let found: usize = rusqlite::Connection::open(&copy)
+            .unwrap()
+            .query_row("select count(*) from items", [], |r| r.get(0))
+            .unwrap();
+        let whole = commits.iter().filter(|(end, _)| *end <= cut);
+        let committed = whole.map(|(_, items)| *items).max().unwrap();
+        assert_eq!(found, committed, "cut at {cut}");
+        std::fs::remove_file(copy).unwrap();
+    }
 }
 
 /// Everything after a position, as one list.
@@ -200,7 +244,7 @@ async fn a_write_whose_caller_went_away_is_still_seen() {
         .await
         .into_iter()
         .filter_map(|i| match i.body {
-            Body::Notice { text } | Body::Message { text } => Some(text),
+            Body::Notice { text, .. } | Body::Message { text } => Some(text),
             _ => None,
         })
         .collect();

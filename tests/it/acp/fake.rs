@@ -485,6 +485,7 @@ impl OneSession for Fake {
                     exit: None,
                     bytes: 0,
                     spill: None,
+                    saw: None,
                     ms: 1,
                 },
             );

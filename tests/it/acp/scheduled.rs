@@ -148,6 +148,7 @@ async fn a_run_reports_and_runs_once() {
             fake.say("On it.");
             fake.add(Body::Step {
                 model: "m1".to_owned(),
+                note: None,
             });
             if !reply.is_empty() {
                 fake.say(reply);

@@ -76,6 +76,7 @@ async fn any_cut_and_a_follow_from_there_give_the_whole() {
         if n % 9 == 8 {
             fake.add(Body::Notice {
                 text: format!("n{n}"),
+                compacted: None,
             });
         }
     }
@@ -278,6 +279,7 @@ async fn a_plain_client_hears_its_sessions_and_no_events() {
     let stranger = place.editor().await;
     fake.add(Body::Notice {
         text: "ours alone".to_owned(),
+        compacted: None,
     });
     fake.phase(Phase::Writing);
     fake.say("hello");

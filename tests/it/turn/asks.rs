@@ -211,7 +211,7 @@ async fn after_three_refusals_the_next_ends_the_turn() {
     }
     let done = soon(turn).await.unwrap().unwrap().unwrap();
     assert_eq!(done.stop, Stop::EndTurn);
-    assert!(done.reason.unwrap().contains("four refusals"));
+    assert!(done.reason.unwrap().contains("After 3 refused calls"));
     assert_eq!(home.ran().len(), 3);
     let items = journal(&session).await;
     assert_eq!(result_of(&items, "0008").0, CallStatus::Cancelled);
@@ -345,7 +345,7 @@ async fn a_scheduled_question_expires_once_heard_and_the_turn_goes_on() {
     session.ask_heard(&open[0].body.ask).await;
     let done = soon(turn).await.unwrap().unwrap().unwrap();
     assert_eq!(done.run.unwrap()["status"], "ok");
-    assert!(home.last_result().contains("nobody answered in time"));
+    assert!(home.last_result().contains("Nobody answered within"));
     assert!(matches!(
         session
             .answer(answer(&open[0], Outcome::Allow, Scope::Once))

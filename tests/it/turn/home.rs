@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use lembas::agent::{Models, SessionFacts};
+use lembas::agent::{About, Models, SessionFacts};
 use lembas::config::{Config, Live, Mode, Remote};
-use lembas::context::{Facts, Note, Texts};
+use lembas::context::{Facts, Note, SpecTexts, Texts};
 use lembas::ids::{AskId, CallId, Digest, Position, SessionId};
 use lembas::model::openai::Waits as ModelWaits;
 use lembas::model::retry::Retry;
@@ -22,6 +22,7 @@ use lembas::rt::{CancellationToken, Tasks};
 use lembas::session::{
     Answer, Event, NewSession, OpenAsk, Outcome as Word, Prompt, Registry, Session, Setup,
 };
+use lembas::spec::BoxKind;
 use lembas::store::device::Store;
 use lembas::store::item::{AskBody, Body, CallStatus, Item, Part, Scope, Source};
 use lembas::testing::model::ModelServer;
@@ -69,6 +70,9 @@ pub(super) struct Home {
     pub(super) config: Live,
     pub(super) tasks: Tasks,
     pub(super) steps: u32,
+    /// The tools and texts of a real computer instead of scripted ones.
+    pub(super) real: bool,
+    pub(super) about: Arc<Mutex<About>>,
 }
 
 impl Home {
@@ -88,6 +92,8 @@ impl Home {
             config: Live::new(Config::default()),
             tasks,
             steps: 200,
+            real: false,
+            about: Arc::default(),
         }
     }
 
@@ -107,13 +113,24 @@ impl Home {
             Arc::new(Fake("bash", self.world.clone())),
             Arc::new(Fake("look", self.world.clone())),
         ];
+        let tools = if self.real {
+            Tools::standard()
+        } else {
+            Tools::of(tools)
+        };
+        let names: Vec<String> = tools.names().map(str::to_owned).collect();
+        let texts: Arc<dyn Texts> = if self.real {
+            Arc::new(SpecTexts::new(BoxKind::Full, names))
+        } else {
+            Arc::new(Plain(self.steps))
+        };
         let setup = Setup {
             store: self.store().await,
             config: self.config.clone(),
-            tools: Arc::new(Tools::of(tools)),
+            tools: Arc::new(tools),
             judge: Arc::new(Script),
-            models: Arc::new(One(self.model.clone())),
-            texts: Arc::new(Plain(self.steps)),
+            models: Arc::new(One(self.model.clone(), self.about.clone())),
+            texts,
             retry: Retry {
                 first: Duration::ZERO,
                 ..Retry::default()
@@ -289,11 +306,14 @@ pub(super) fn result_of(items: &[Item], call: &str) -> (CallStatus, String) {
 }
 
 #[derive(Clone)]
-struct One(ModelServer);
+struct One(ModelServer, Arc<Mutex<About>>);
 
 impl Models for One {
     fn endpoint(&self, _origin: &Origin, _model: &str) -> Result<Arc<dyn Endpoint>, String> {
         Ok(self.0.endpoint())
+    }
+    fn about(&self, _origin: &Origin, _model: &str) -> BoxFuture<'static, About> {
+        Box::pin(std::future::ready(*self.1.lock()))
     }
 }
 
@@ -454,6 +474,7 @@ impl Tool for Fake {
             };
             Outcome {
                 plan: None,
+                saw: None,
                 status,
                 text: format!("ran {text}{}", self.1.says.lock()),
                 diff: None,

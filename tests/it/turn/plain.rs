@@ -176,9 +176,12 @@ async fn the_model_is_told_of_calls_that_are_not_to_be_run() {
     session.prompt(prompt("k", "go")).await.unwrap();
     let items = journal(&session).await;
     for (call, words) in [
-        ("0001", "There is no tool fly"),
-        ("0002", "not a JSON object"),
-        ("0003", "not a JSON object"),
+        (
+            "0001",
+            "There is no tool called fly. There are: bash, look.",
+        ),
+        ("0002", "could not be read: EOF"),
+        ("0003", "no JSON object"),
         ("0004", "command is missing"),
         ("0005", "broke down inside lembas"),
     ] {
@@ -194,10 +197,10 @@ async fn a_model_that_only_makes_bad_calls_is_stopped() {
     let home = Home::new().await;
     let (_registry, session) = home.local().await;
     home.model
-        .play((0..20).map(|_| Reply::calls(&[("fly", json!({}))])));
+        .play((0..20).map(|n| Reply::calls(&[("fly", json!({ "high": n }))])));
     let done = session.prompt(prompt("k", "go")).await.unwrap();
     assert_eq!(done.stop, Stop::EndTurn);
-    assert!(done.reason.unwrap().contains("could not run"));
+    assert!(done.reason.unwrap().contains("no call could run"));
     assert_eq!(home.model.requests().len(), 8);
 }
 

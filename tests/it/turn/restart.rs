@@ -96,9 +96,9 @@ async fn killed_between_intent_and_result_the_call_is_unknown_and_never_run_agai
     let items = journal(&session).await;
     let (status, text) = result_of(&items, "0001");
     assert_eq!(status, CallStatus::Unknown);
-    assert!(text.starts_with("unknown: the computer stopped while it ran"));
+    assert!(text.starts_with("The computer stopped while this ran"));
     let messages = home.model.requests()[1]["messages"].to_string();
-    assert!(messages.contains("unknown: the computer stopped while it ran"));
+    assert!(messages.contains("The computer stopped while this ran"));
     home.no_faults();
 }
 
