@@ -3,6 +3,9 @@
 
 use std::time::Duration;
 
+use crate::agent::asks::Answer;
+use crate::store::item::Question;
+
 /// The person said no. Their words reach the model.
 pub fn refused(note: Option<&str>) -> String {
     match note.map(str::trim).filter(|n| !n.is_empty()) {
@@ -16,13 +19,50 @@ pub fn allowed(note: &str) -> String {
     format!("\n\nThe person allowed it and says: {note}")
 }
 
+pub const CLOSED: &str = "Not run: the question was closed without an answer, which counts as no. Do not try to reach the same end another way; ask what the person wants instead if you cannot go on.";
+
 pub const EXPIRED: &str = "Not run: nobody answered in time, which counts as no. Do not try to reach the same end another way; go on without it and say what is missing.";
+
+/// The person answered a question of the agent.
+pub fn chosen(question: &Question, answer: &Answer) -> String {
+    let labels: Vec<&str> = question
+        .options
+        .iter()
+        .filter(|option| answer.selected.contains(&option.id))
+        .map(|option| option.label.as_str())
+        .collect();
+    let note = answer
+        .note
+        .as_deref()
+        .map(str::trim)
+        .filter(|n| !n.is_empty());
+    match (labels.as_slice(), note) {
+        ([], note) => format!("The person answered: {}", note.unwrap_or_default()),
+        (labels, None) => format!("The person chose: {}", labels.join("; ")),
+        (labels, Some(note)) => {
+            format!("The person chose: {}\nand says: {note}", labels.join("; "))
+        }
+    }
+}
+
+/// The person would not answer.
+pub fn declined(note: Option<&str>) -> String {
+    match note.map(str::trim).filter(|n| !n.is_empty()) {
+        Some(note) => format!("The person did not choose and said: {note}"),
+        None => "The person did not answer. Do not ask the same again: decide as well as you can and say what you assumed, or stop and say what is missing.".to_owned(),
+    }
+}
+
+pub const UNANSWERED: &str = "Nobody answered in time. Decide as well as you can and say what you assumed, or stop and say what is missing.";
 
 pub const UNKNOWN: &str = "unknown: the computer stopped while it ran. It may have finished, in part or whole; it was not run again. Look at the state of things before you repeat it.";
 
 pub const STOPPED: &str = "Not run: the turn was stopped.";
 
 pub const STOPPED_RUNNING: &str = "Stopped while it ran.";
+
+/// What let a question of the agent through: the answer itself.
+pub const ANSWERED: &str = "you answered";
 
 pub const BROKE: &str =
     "The tool broke down inside lembas. This is a fault of lembas, not of the call.";

@@ -16,16 +16,28 @@ use crate::{acp, agent, clock};
 
 /// How long the list of models may take.
 const LIST: Duration = Duration::from_secs(10);
+/// How long somebody who named a model waits for it; after that the name stands as it is.
+const NAMED: Duration = Duration::from_secs(5);
 /// Of the list so much is read; a longer one is no list of models.
 const LIST_BYTES: usize = 1024 * 1024;
+/// A list this young answers for a name that is in it.
+const FRESH: Duration = Duration::from_secs(60);
 
 /// The models of the linked instance.
 #[derive(Clone, Debug)]
 pub(super) struct InstanceModels {
     file: InstanceFile,
     http: Http,
-    /// The model that was the first in the list when it was last read.
-    first: Arc<Mutex<Option<String>>>,
+    /// The list as it was last read.
+    last: Arc<Mutex<Option<Kept>>>,
+}
+
+#[derive(Clone, Debug)]
+struct Kept {
+    /// Where it was read.
+    base: String,
+    at: clock::Instant,
+    list: Arc<Value>,
 }
 
 impl InstanceModels {
@@ -33,7 +45,7 @@ impl InstanceModels {
         Self {
             file,
             http,
-            first: Arc::default(),
+            last: Arc::default(),
         }
     }
 
@@ -58,40 +70,85 @@ impl InstanceModels {
         })
     }
 
-    async fn list(&self, origin: &Origin) -> Option<String> {
-        let reach = self.reach(origin).ok()?;
+    /// The list, read now. None: it could not be had.
+    async fn list(&self, reach: &Reach) -> Option<Arc<Value>> {
         let url = format!("{}/models", reach.base.trim_end_matches('/'));
         let mut request = reach.client.get(url).timeout(LIST);
         if let Some(Bearer(token)) = reach.bearer() {
             request = request.bearer_auth(token);
         }
         let answer = request.send().await.ok()?.error_for_status().ok()?;
-        if answer
-            .content_length()
-            .is_some_and(|n| n > LIST_BYTES as u64)
-        {
-            return None;
-        }
-        let body = answer
-            .bytes()
-            .await
-            .ok()
-            .filter(|body| body.len() <= LIST_BYTES)?;
+        let body = read(answer).await?;
         let list: Value = serde_json::from_slice(&body).ok()?;
-        first(&list)
+        list.get("data")?.as_array()?;
+        let list = Arc::new(list);
+        *self.last.lock() = Some(Kept {
+            base: reach.base.clone(),
+            at: clock::instant(),
+            list: Arc::clone(&list),
+        });
+        Some(list)
+    }
+
+    /// The list that was read last at the same place.
+    fn kept(&self, reach: &Reach) -> Option<Kept> {
+        let kept = self.last.lock().clone();
+        kept.filter(|kept| kept.base == reach.base)
+    }
+
+    /// Looks a name up: in a young list, else in a new one.
+    async fn look(&self, origin: &Origin, model: &str) -> acp::Named {
+        let Ok(reach) = self.reach(origin) else {
+            return acp::Named::Unknown;
+        };
+        if let Some(kept) = self.kept(&reach).filter(|k| k.at.elapsed() < FRESH)
+            && let Some(levels) = levels(&kept.list, model)
+        {
+            return acp::Named::Served { levels };
+        }
+        match clock::timeout(NAMED, self.list(&reach)).await {
+            Ok(Some(list)) => match levels(&list, model) {
+                Some(levels) => acp::Named::Served { levels },
+                None => acp::Named::NotServed,
+            },
+            _ => acp::Named::Unknown,
+        }
     }
 }
 
-/// The model marked as the default, or the first.
+/// The body of an answer, no longer than a list may be.
+async fn read(mut answer: reqwest::Response) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.chunk().await.ok()? {
+        if body.len() + chunk.len() > LIST_BYTES {
+            return None;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Some(body)
+}
+
+/// The model marked as the default, or the first (V1).
 fn first(list: &Value) -> Option<String> {
     let models = list.get("data")?.as_array()?;
-    let is_default = |model: &&Value| {
-        ["default", "is_default"]
-            .iter()
-            .any(|key| model.get(*key).and_then(Value::as_bool) == Some(true))
-    };
+    let is_default =
+        |model: &&Value| model.pointer("/lembas/default").and_then(Value::as_bool) == Some(true);
     let model = models.iter().find(is_default).or_else(|| models.first())?;
     model.get("id")?.as_str().map(str::to_owned)
+}
+
+/// The levels of a model besides `default` (models/schema.json); none: it is not in the list.
+fn levels(list: &Value, id: &str) -> Option<Vec<String>> {
+    let models = list.get("data")?.as_array()?;
+    let model = models
+        .iter()
+        .find(|model| model.get("id").and_then(Value::as_str) == Some(id))?;
+    let switch = model.pointer("/lembas/thinking_switch");
+    let off = switch.and_then(Value::as_bool) == Some(true);
+    let efforts = model.pointer("/lembas/efforts").and_then(Value::as_array);
+    let efforts = efforts.into_iter().flatten().filter_map(Value::as_str);
+    let off = off.then_some("off");
+    Some(off.into_iter().chain(efforts).map(str::to_owned).collect())
 }
 
 struct Reach {
@@ -126,19 +183,20 @@ impl acp::Models for InstanceModels {
     fn default(&self, origin: &Origin) -> BoxFuture<'static, Option<String>> {
         let (models, origin) = (self.clone(), origin.clone());
         async move {
-            let known = models.first.lock().clone();
+            let reach = models.reach(&origin).ok()?;
             // The list is asked for each time, so that a new default counts; what was known
             // stands in while the instance is away.
-            let listed = clock::timeout(LIST, models.list(&origin))
-                .await
-                .ok()
-                .flatten();
-            if listed.is_some() {
-                models.first.lock().clone_from(&listed);
-            }
-            listed.or(known)
+            let listed = clock::timeout(LIST, models.list(&reach)).await;
+            let listed = listed.ok().flatten();
+            let list = listed.or_else(|| models.kept(&reach).map(|kept| kept.list))?;
+            first(&list)
         }
         .boxed()
+    }
+
+    fn named(&self, origin: &Origin, model: &str) -> BoxFuture<'static, acp::Named> {
+        let (models, origin, model) = (self.clone(), origin.clone(), model.to_owned());
+        async move { models.look(&origin, &model).await }.boxed()
     }
 }
 
@@ -149,11 +207,23 @@ mod tests {
 
     #[test]
     fn the_default_comes_before_the_first() {
-        let list = json!({ "data": [{ "id": "a" }, { "id": "b", "default": true }] });
+        let list = json!({ "data": [{ "id": "a" }, { "id": "b", "lembas": { "default": true } }] });
         assert_eq!(first(&list).as_deref(), Some("b"));
         let list = json!({ "data": [{ "id": "a" }, { "id": "b" }] });
         assert_eq!(first(&list).as_deref(), Some("a"));
         assert_eq!(first(&json!({ "data": [] })), None);
         assert_eq!(first(&json!([])), None);
+    }
+
+    #[test]
+    fn levels_are_the_switch_and_the_efforts() {
+        let list = json!({ "data": [
+            { "id": "plain" },
+            { "id": "both", "lembas": { "thinking_switch": true, "efforts": ["low", "high"] } },
+        ] });
+        assert_eq!(levels(&list, "plain"), Some(vec![]));
+        let both: Vec<String> = ["off", "low", "high"].map(str::to_owned).to_vec();
+        assert_eq!(levels(&list, "both"), Some(both));
+        assert_eq!(levels(&list, "else"), None);
     }
 }

@@ -206,6 +206,7 @@ pub(super) fn answer(ask: &OpenAsk, outcome: Word, scope: Scope) -> Answer {
         outcome,
         scope,
         note: None,
+        selected: Vec::new(),
         origin: Origin::Local,
         by: "you, on this computer".into(),
     }
@@ -355,6 +356,7 @@ impl Judge for Script {
                     variables: vec![],
                     diff: None,
                     wait_ms: None,
+                    question: None,
                 },
             ))),
             Some("no") => Verdict::Refuse(Refusal {
