@@ -15,6 +15,8 @@ mod monitor;
 mod out;
 mod port;
 mod rules;
+mod settings;
+mod spec;
 mod status;
 mod terminal;
 mod up;
@@ -89,6 +91,7 @@ fn dispatch(args: Args, out: Out) -> Ending {
         Command::Mode { mode } => limits::mode(out, &paths()?, mode.as_deref()),
         Command::Approvals { whose } => limits::approvals(out, &paths()?, whose),
         Command::Service { action } => limits::service(out, &paths()?, &action),
+        Command::Config { action } => settings::run(out, &paths()?, &action),
         Command::Pause => limits::pause(out, &paths()?),
         Command::ResumeWork => limits::resume(out, &paths()?),
         Command::Status => status::run(out, &paths()?),
@@ -104,6 +107,7 @@ fn dispatch(args: Args, out: Out) -> Ending {
         Command::Allow { pending } => rules::allow(out, &paths()?, pending),
         Command::Sessions { n } => chats::sessions(out, &paths()?, n),
         Command::Log { n } => chats::log(out, &paths()?, n),
+        Command::Spec { action } => spec::run(out, action.as_ref()),
         Command::Monitor(args) => monitor::run(out, &paths()?, &args),
     }
 }

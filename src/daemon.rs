@@ -6,6 +6,7 @@
 pub mod about;
 pub mod control;
 pub mod device;
+pub mod kept;
 pub mod lock;
 mod machine;
 mod models;

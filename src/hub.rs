@@ -225,6 +225,17 @@ impl Hub {
         self.link_for(self.shared.facts.owner.clone()).await
     }
 
+    /// A one-time link that signs in an account by its name; none where nobody has that name.
+    ///
+    /// # Errors
+    /// When it cannot be saved.
+    pub async fn link_of(&self, name: &str) -> Result<Option<OneTimeLink>, StoreError> {
+        match self.shared.store.account_named(name.to_owned()).await? {
+            Some(account) => self.link_for(account.id).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     async fn link_for(&self, account: String) -> Result<OneTimeLink, StoreError> {
         let token = auth::one_time_code();
         let expires = clock::now_ms() + i64::try_from(ONE_TIME.as_millis()).unwrap_or(0);

@@ -24,7 +24,7 @@ pub use crate::agent::asks::{Answer, AnswerError, Outcome};
 pub use crate::agent::progress::{Phase, Progress};
 pub use crate::agent::stop::StopWhy;
 pub use follow::Follow;
-pub use handle::Session;
+pub use handle::{Session, kept, kept_ask};
 pub use registry::{Registry, Setup};
 
 /// What opens a session. Limits were judged by the caller (`remote`) where it is a remote one.

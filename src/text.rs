@@ -6,6 +6,7 @@
 
 pub mod cut;
 pub mod escape;
+pub mod json;
 pub mod nearest;
 pub mod path;
 pub mod secrets;

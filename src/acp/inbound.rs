@@ -14,13 +14,14 @@ use super::limits::Schedule;
 use crate::config::Mode;
 use crate::rpc::RpcError;
 use crate::store::item::Part;
+use crate::text::json;
 
 /// The parts of one prompt. More is a mistake of the sender, not a longer prompt.
 const MAX_PARTS: usize = 256;
 
 /// Reads the params of a method.
 pub(crate) fn params<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
-    serde_json::from_value(params).map_err(|error| bad("params", plain(&error)))
+    json::read(params).map_err(|why| bad("params", why))
 }
 
 /// What `_meta.lembas` says, or nothing when there is none.
@@ -29,14 +30,10 @@ pub(crate) fn ours<T: DeserializeOwned + Default>(
 ) -> Result<T, RpcError> {
     match meta.and_then(|meta| meta.get("lembas")) {
         None | Some(Value::Null) => Ok(T::default()),
-        Some(value) => serde_json::from_value(value.clone())
-            .map_err(|error| bad("params", format!("_meta.lembas: {}", plain(&error)))),
+        Some(value) => {
+            json::read(value.clone()).map_err(|why| bad("params", format!("_meta.lembas: {why}")))
+        }
     }
-}
-
-/// The error of a parse, bounded: a hostile frame is not echoed at length.
-fn plain(error: &serde_json::Error) -> String {
-    error.to_string().chars().take(300).collect()
 }
 
 /// `_meta.lembas` of `session/new`.

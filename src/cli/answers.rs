@@ -21,7 +21,7 @@ struct Open {
 }
 
 pub(super) fn list(out: Out, paths: &Paths) -> Ending {
-    let open: Open = ask::once(paths, "asks", &json!({}))?;
+    let open: Open = ask::or_kept(paths, "asks", &json!({}))?;
     if out.json {
         let zone = TimeZone::system();
         let rows: Vec<Value> = open

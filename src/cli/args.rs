@@ -72,6 +72,14 @@ pub(super) enum Command {
         #[arg(value_enum)]
         whose: Option<Whose>,
     },
+    /// Edit the settings of this computer, and check them
+    #[command(
+        after_help = "Examples:\n  lembas config edit\n  lembas config check\n\nlembas help config explains each setting."
+    )]
+    Config {
+        #[command(subcommand)]
+        action: Settings,
+    },
     /// Stop all remote work at once, and keep it stopped
     Pause,
     /// Let remote work go on after pause
@@ -118,6 +126,15 @@ pub(super) enum Command {
     Service {
         #[command(subcommand)]
         action: Service,
+    },
+    /// The harness spec that this program carries, by version and hash
+    #[command(
+        args_conflicts_with_subcommands = true,
+        after_help = "Examples:\n  lembas spec\n  lembas spec check ~/llembas/spec"
+    )]
+    Spec {
+        #[command(subcommand)]
+        action: Option<SpecAction>,
     },
     /// Print completions for a shell
     #[command(
@@ -181,9 +198,20 @@ pub(super) struct Hub {
 }
 
 #[derive(Debug, Subcommand)]
+pub(super) enum SpecAction {
+    /// Compare a folder with it, file by file
+    Check { folder: PathBuf },
+}
+
+#[derive(Debug, Subcommand)]
 pub(super) enum HubAction {
     /// Print a fresh one-time link to the page
-    Link,
+    #[command(after_help = "Examples:\n  lembas hub link\n  lembas hub link --user ana")]
+    Link {
+        /// Whose link; the first account's when not given
+        #[arg(long, value_name = "NAME")]
+        user: Option<String>,
+    },
     /// Models of the instance
     Model {
         #[command(subcommand)]
@@ -236,6 +264,16 @@ pub(super) enum Roots {
     Remove { folder: PathBuf },
     /// List the folders
     List,
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub(super) enum Settings {
+    /// Open the settings in your editor; they count once they are understood
+    Edit,
+    /// Say whether the settings are understood
+    Check,
+    /// Print where the settings are
+    Path,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -2,11 +2,16 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::failure::{Exit, Failure, Fix};
+use super::usage::quoted;
 use crate::config::Paths;
-use crate::daemon::control::Detail;
 use crate::daemon::control::client::{Client, ControlError};
+use crate::daemon::control::{self, Detail, RESTART};
+use crate::daemon::kept;
+use crate::store::device::Store;
+use crate::text::json;
 
 /// A runtime for a command: one thread, which ends with the command.
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
@@ -26,6 +31,39 @@ pub(super) fn once<T: DeserializeOwned>(
         let mut client = Client::connect(&paths.socket()).await.map_err(failure)?;
         client.request(method, params).await.map_err(failure)
     })
+}
+
+/// Asks the daemon, or reads what is on the disk where none runs: the store is this command's
+/// alone meanwhile. Only what `daemon::kept` answers can be asked so.
+pub(super) fn or_kept<T: DeserializeOwned>(
+    paths: &Paths,
+    method: &str,
+    params: &Value,
+) -> Result<T, Failure> {
+    let answer = runtime()?.block_on(async {
+        match Client::connect(&paths.socket()).await {
+            Ok(mut client) => return client.request(method, params).await.map_err(failure),
+            Err(ControlError::NotRunning) => {}
+            Err(error) => return Err(failure(error)),
+        }
+        let _lock = super::daemon::lock(paths, "command").await?;
+        let store = Store::look(&paths.data).map_err(|error| {
+            let failed = Failure::new(
+                Exit::Unavailable,
+                "store",
+                format!("{} cannot be read", paths.show(&paths.store())),
+                format!("ls -l {}", quoted(&paths.show(&paths.store()))),
+            );
+            match std::error::Error::source(&error) {
+                Some(why) => failed.why(why.to_string()),
+                None => failed.why(error.to_string()),
+            }
+        })?;
+        let answer = kept::answer(&store, method, params.clone()).await;
+        let answer = answer.unwrap_or_else(|| Err(control::unread(method)));
+        answer.map_err(|error| failure(error.into()))
+    })?;
+    json::read(answer).map_err(|why| failure(ControlError::Strange(Some(why))))
 }
 
 /// Asks the daemon where one runs; none where none does.
@@ -69,14 +107,9 @@ pub(super) fn failure(error: ControlError) -> Failure {
         }
         ControlError::Refused { text, detail } => refused(text, detail),
         ControlError::Strange(ref cause) => {
-            let failure = Failure::new(
-                Exit::Unavailable,
-                "version",
-                error.to_string(),
-                "start the daemon again, so that both are of one version:  lembas daemon",
-            );
+            let failure = Failure::new(Exit::Unavailable, "version", error.to_string(), RESTART);
             match cause {
-                Some(cause) => failure.why(cause.to_string()),
+                Some(cause) => failure.why(cause.clone()),
                 None => failure,
             }
         }

@@ -20,7 +20,7 @@ struct Sessions {
 }
 
 pub(super) fn sessions(out: Out, paths: &Paths, n: u64) -> Ending {
-    let answer: Sessions = ask::once(paths, "sessions", &json!({ "limit": n }))?;
+    let answer: Sessions = ask::or_kept(paths, "sessions", &json!({ "limit": n }))?;
     let zone = TimeZone::system();
     if out.json {
         let rows: Vec<Value> = answer
@@ -90,7 +90,7 @@ struct Line {
 }
 
 pub(super) fn log(out: Out, paths: &Paths, n: u64) -> Ending {
-    let log: Log = ask::once(paths, "log", &json!({ "limit": n }))?;
+    let log: Log = ask::or_kept(paths, "log", &json!({ "limit": n }))?;
     let zone = TimeZone::system();
     if out.json {
         for line in &log.lines {

@@ -34,7 +34,7 @@ const PRACTICE_PACE: u32 = 30;
 pub(super) fn run(out: Out, paths: &Paths, args: Hub) -> Ending {
     match args.action {
         None => serve(out, paths, &args),
-        Some(HubAction::Link) => one_time(out, paths),
+        Some(HubAction::Link { user }) => one_time(out, paths, user.as_deref()),
         Some(HubAction::Model { action }) => model(out, paths, action),
         Some(HubAction::User { action }) => user(out, paths, action),
     }
@@ -274,8 +274,12 @@ async fn alone(paths: &Paths, method: &str, params: &Value) -> Result<Value, Fai
     control::client::read(answer.get()).map_err(ask::failure)
 }
 
-fn one_time(out: Out, paths: &Paths) -> Ending {
-    let link: table::Link = read(ask_hub(paths, table::LINK, &json!({}))?)?;
+fn one_time(out: Out, paths: &Paths, user: Option<&str>) -> Ending {
+    let params = match user {
+        Some(name) => json!({ "name": name }),
+        None => json!({}),
+    };
+    let link: table::Link = read(ask_hub(paths, table::LINK, &params)?)?;
     if out.json {
         out.object(&json!({
             "ok": true, "url": link.url, "token": link.token,

@@ -273,9 +273,19 @@ fn state(edited: &Edited) -> &'static str {
 fn absolute(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure> {
     // A shell expands ~ itself; one that is quoted arrives here.
     let typed = path::expand(&folder.to_string_lossy(), Some(&paths.home));
-    std::path::absolute(&typed)
-        .map(|full| path::clean(&full))
-        .map_err(|error| Failure::from(anyhow::Error::from(error)))
+    if typed.is_absolute() {
+        return Ok(typed);
+    }
+    let here = std::env::current_dir().map_err(|error| {
+        Failure::new(
+            Exit::Not,
+            "no_folder",
+            "the folder you stand in cannot be used",
+            "cd",
+        )
+        .why(words::io(&error))
+    })?;
+    Ok(path::clean(&here.join(typed)))
 }
 
 pub(super) fn existing_folder(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure> {
@@ -310,7 +320,16 @@ pub(super) fn read(paths: &Paths) -> Result<Config, Failure> {
 
 /// Changes the settings in the file.
 pub(super) fn change(paths: &Paths, changes: &[Change]) -> Result<Edited, Failure> {
-    let edited = edit(paths, changes).map_err(|error| match error {
+    let edited = edit(paths, changes).map_err(|error| unwritable(paths, error))?;
+    if edited.changed {
+        told(paths);
+    }
+    Ok(edited)
+}
+
+/// Why the settings could not be changed.
+pub(super) fn unwritable(paths: &Paths, error: EditError) -> Failure {
+    match error {
         EditError::Config(error) => wrong(paths, &error),
         EditError::Write { path, source } => Failure::new(
             Exit::Config,
@@ -326,18 +345,24 @@ pub(super) fn change(paths: &Paths, changes: &[Change]) -> Result<Edited, Failur
                 "{} has {key} in a form that a command cannot change",
                 paths.show(&path)
             ),
-            "lembas help config",
+            "lembas config edit",
         ),
-    })?;
-    if edited.changed {
-        told(paths);
+        EditError::Moved { path, draft } => Failure::new(
+            Exit::Config,
+            "config",
+            format!(
+                "{} was changed by another while it was edited",
+                paths.show(&path)
+            ),
+            "lembas config edit",
+        )
+        .why(format!("what you wrote is in {}", paths.show(&draft))),
     }
-    Ok(edited)
 }
 
 /// Has a daemon that runs read the file, so that the change counts when the command returns. It
 /// sees it by itself too, a moment later.
-fn told(paths: &Paths) {
+pub(super) fn told(paths: &Paths) {
     let look = async {
         let mut client = Client::connect(&paths.socket()).await.ok()?;
         client.request::<Value>("look", &json!({})).await.ok()
@@ -367,7 +392,7 @@ pub(super) fn wrong(paths: &Paths, error: &ConfigError) -> Failure {
                 Exit::Config,
                 "config",
                 format!("{} has {count}", paths.show(path)),
-                "lembas help config",
+                "lembas config edit",
             )
             .why(all.join("\n       "))
         }

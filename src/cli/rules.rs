@@ -64,7 +64,7 @@ pub(super) fn run(out: Out, paths: &Paths, action: Option<Rules>) -> Ending {
 }
 
 fn list(out: Out, paths: &Paths) -> Ending {
-    let listed: Listed = ask::once(paths, "rules", &json!({}))?;
+    let listed: Listed = ask::or_kept(paths, "rules", &json!({}))?;
     let zone = TimeZone::system();
     if out.json {
         let rules: Vec<Value> = listed
@@ -109,7 +109,7 @@ fn list(out: Out, paths: &Paths) -> Ending {
 }
 
 fn remove(out: Out, paths: &Paths, id: &str) -> Ending {
-    let removed: Value = ask::once(paths, "rules_remove", &json!({ "id": id }))?;
+    let removed: Value = ask::or_kept(paths, "rules_remove", &json!({ "id": id }))?;
     let id = removed.get("id").and_then(Value::as_str).unwrap_or(id);
     if out.json {
         out.object(&json!({ "ok": true, "state": "removed", "id": id }));
@@ -123,7 +123,7 @@ fn remove(out: Out, paths: &Paths, id: &str) -> Ending {
 }
 
 fn pending(out: Out, paths: &Paths) -> Ending {
-    let refused: Refused = ask::once(paths, "pending", &json!({}))?;
+    let refused: Refused = ask::or_kept(paths, "pending", &json!({}))?;
     let zone = TimeZone::system();
     if out.json {
         let rows: Vec<Value> = refused
@@ -172,7 +172,7 @@ fn pending(out: Out, paths: &Paths) -> Ending {
 }
 
 pub(super) fn allow(out: Out, paths: &Paths, number: u64) -> Ending {
-    let allowed: Pending = ask::once(paths, "allow", &json!({ "number": number }))?;
+    let allowed: Pending = ask::or_kept(paths, "allow", &json!({ "number": number }))?;
     let what = allowed.covers.as_deref().unwrap_or(&allowed.command);
     if out.json {
         out.object(&json!({

@@ -1,5 +1,7 @@
 //! Changing `config.toml` by our own commands, with its comments, order and spacing kept.
 
+mod draft;
+
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -9,6 +11,8 @@ use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
 use super::{Approvals, Config, ConfigError, Mode, Paths, files, load};
 use crate::text::path;
+
+pub use draft::Draft;
 
 /// A change to the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub enum EditError {
     },
     #[error("{} has {key} in a form that cannot be changed by a command", path.display())]
     Form { path: PathBuf, key: &'static str },
+    #[error("{} was changed by another while it was edited", path.display())]
+    Moved { path: PathBuf, draft: PathBuf },
 }
 
 /// What a change came to.
@@ -79,10 +85,15 @@ pub fn edit(paths: &Paths, changes: &[Change]) -> Result<Edited, EditError> {
     let config = load::parse(&new, &paths.home).map_err(wrong)?;
     let changed = old.as_deref() != Some(&new);
     if changed {
-        let mode = std::fs::metadata(&file).map_or(0o600, |meta| meta.permissions().mode() & 0o777);
-        files::replace(&file, new.as_bytes(), mode).map_err(write)?;
+        put(&file, &new).map_err(write)?;
     }
     Ok(Edited { config, changed })
+}
+
+/// Replaces the file and keeps its mode.
+fn put(file: &Path, text: &str) -> io::Result<()> {
+    let mode = std::fs::metadata(file).map_or(0o600, |meta| meta.permissions().mode() & 0o777);
+    files::replace(file, text.as_bytes(), mode)
 }
 
 /// Held until dropped: another command that edits waits for it.

@@ -29,6 +29,8 @@ table! {
     ALL_PROXY_LOWER = "all_proxy", "";
     NO_PROXY = "NO_PROXY", "Hosts that are reached without the proxy.";
     NO_PROXY_LOWER = "no_proxy", "";
+    VISUAL = "VISUAL", "The editor of lembas config edit; EDITOR when it is not set.";
+    EDITOR = "EDITOR", "";
     HOME = "HOME", "";
     PATH = "PATH", "";
     SHELL = "SHELL", "";

@@ -62,6 +62,12 @@ impl<'t> Reader<'t> {
                 format!("{key} belongs into [{right}].")
             } else if let Some(near) = nearest(&key, known.iter().copied()) {
                 format!("{key} is not a setting. The nearest is {near}.")
+            } else if let Some((name, right)) = nearest(&key, PLACES.iter().map(|(name, _)| *name))
+                .and_then(|near| PLACES.iter().find(|(name, _)| *name == near))
+            {
+                format!(
+                    "{key} is not a setting. The nearest is {name}, which belongs into [{right}]."
+                )
             } else if section.is_empty() {
                 format!(
                     "{key} is not a setting. There are {}.",

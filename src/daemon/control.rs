@@ -10,8 +10,9 @@ pub mod server;
 
 use std::io;
 
-use jsonrpsee_types::ErrorObjectOwned;
+use jsonrpsee_types::{ErrorObjectOwned, Params};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::net::UnixStream;
 
 pub use jsonrpsee_core::server::{Methods, RpcModule};
@@ -22,6 +23,9 @@ pub const MAX_REQUEST: usize = 64 * 1024;
 pub const MAX_ANSWER: usize = 16 * 1024 * 1024;
 /// The method that turns the connection into a stream.
 pub const STREAM_ACP: &str = "acp";
+
+/// What a method answers.
+pub type Said = Result<Value, ErrorObjectOwned>;
 
 /// What a refusal says besides its text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +48,39 @@ pub const REFUSED: i32 = -32000;
 pub fn refusal(text: impl Into<String>, detail: Detail) -> ErrorObjectOwned {
     ErrorObjectOwned::owned(REFUSED, text.into(), Some(detail))
 }
+
+/// Params that cannot be read: the command and the daemon are of two versions.
+pub fn unread(why: &str) -> ErrorObjectOwned {
+    refusal(
+        "the daemon does not understand what this command asks",
+        Detail {
+            code: "version".to_owned(),
+            why: Some(why.to_owned()),
+            fixes: vec![RESTART.to_owned()],
+            number: None,
+        },
+    )
+}
+
+/// Reads the params of a method.
+///
+/// # Errors
+/// [`unread`], with what is wrong with them.
+pub fn read<P: serde::de::DeserializeOwned>(params: &Params<'_>) -> Result<P, ErrorObjectOwned> {
+    read_value(params.parse().unwrap_or_default())
+}
+
+/// As [`read`], of params that were parsed already.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_value<P: serde::de::DeserializeOwned>(params: Value) -> Result<P, ErrorObjectOwned> {
+    crate::text::json::read(params).map_err(|why| unread(&why))
+}
+
+/// What helps where a command and the daemon are of two versions.
+pub const RESTART: &str =
+    "end the daemon and start it again, so that both are of one version:  lembas daemon";
 
 /// Whether this user's processes, or root's, are at the other end.
 fn check_peer(stream: &UnixStream) -> io::Result<()> {

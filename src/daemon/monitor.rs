@@ -11,7 +11,7 @@ use jsonrpsee_types::ErrorObjectOwned;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::control::{Detail, refusal};
+use super::control::{self, Detail, refusal};
 use super::table::Monitor;
 use super::watches;
 use crate::acp::MONITOR;
@@ -19,6 +19,7 @@ use crate::clock;
 use crate::config::{Live, Mode};
 use crate::remote::{Check, Unseen, Watch};
 use crate::rt::CancellationToken;
+use crate::text::json;
 
 /// Runs watch commands of this computer's own people.
 pub struct Here {
@@ -46,13 +47,7 @@ impl Monitor for Here {
     fn run(&self, params: Value) -> BoxFuture<'static, Result<Value, ErrorObjectOwned>> {
         let (watch, live) = (Arc::clone(&self.watch), self.live.clone());
         async move {
-            let asked: Params = serde_json::from_value(params).map_err(|error| {
-                let detail = Detail {
-                    code: "usage".into(),
-                    ..Detail::default()
-                };
-                refusal(error.to_string(), detail)
-            })?;
+            let asked: Params = json::read(params).map_err(|why| control::unread(&why))?;
             let mode = asked.mode.unwrap_or(Mode::Edit);
             let mut roots = live.now().remote.roots.clone();
             if !roots.iter().any(|root| asked.cwd.starts_with(root)) {

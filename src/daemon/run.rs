@@ -93,7 +93,6 @@ impl Daemon {
         );
         let mut methods = table::methods(Parts {
             monitor: Arc::new(Here::new(Arc::new(device.watches.clone()), live.clone())),
-            watches: device.watches.clone(),
             live,
             store: device.store.clone(),
             sessions: Arc::clone(&device.sessions),

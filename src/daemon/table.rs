@@ -9,21 +9,17 @@ use jsonrpsee_types::{ErrorObjectOwned, Params};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::control::{Detail, refusal};
+use super::control::{Detail, Said, read, refusal};
+use super::kept;
 use super::status::{Device, Limits, Linked, Status};
-use super::watches::{AllowError, Watches};
 use crate::acp::Sessions;
 use crate::clock;
 use crate::config::{Live, Paths, watch};
 use crate::ids::AskId;
-use crate::permission::{Origin, Rule};
+use crate::permission::Origin;
 use crate::session::{Answer, AnswerError, OpenAsk, Outcome};
-use crate::store::db::StoreError;
 use crate::store::device::Store;
 use crate::store::item::{AskBody, Scope, Settled};
-
-/// Sessions told in one answer.
-const MOST: usize = 200;
 
 /// The link, as far as commands care for it.
 pub trait Link: Send + Sync + 'static {
@@ -48,7 +44,6 @@ pub struct Parts {
     pub sessions: Arc<dyn Sessions>,
     pub link: Arc<dyn Link>,
     pub monitor: Arc<dyn Monitor>,
-    pub watches: Watches,
     pub device: Arc<dyn Fn() -> Device + Send + Sync>,
     pub paths: Paths,
     /// `daemon` or `up`.
@@ -57,8 +52,6 @@ pub struct Parts {
     /// When this process began, milliseconds since the epoch.
     pub since: i64,
 }
-
-type Said = Result<Value, ErrorObjectOwned>;
 
 /// The table.
 ///
@@ -86,12 +79,16 @@ pub fn methods(parts: Parts) -> Result<Methods, RegisterMethodError> {
         }
         Ok(json!(parts.link.state()))
     })?;
-    method(&mut table, "sessions", |parts, params: Page| async move {
-        let limit = params.limit.clamp(1, MOST);
-        let listed = parts.sessions.list(&Origin::Local, None, None, limit).await;
-        let (sessions, next) = listed.map_err(|error| broken(&error))?;
-        Ok(json!({ "now": clock::now_ms(), "sessions": sessions, "more": next.is_some() }))
-    })?;
+    method(
+        &mut table,
+        "sessions",
+        |parts, params: kept::Page| async move {
+            let limit = params.limit.clamp(1, kept::SESSIONS);
+            let listed = parts.sessions.list(&Origin::Local, None, None, limit).await;
+            let (sessions, next) = listed.map_err(|error| broken(&error))?;
+            Ok(json!({ "now": clock::now_ms(), "sessions": sessions, "more": next.is_some() }))
+        },
+    )?;
     method(&mut table, "asks", |parts, _: Value| async move {
         let asks = parts.sessions.asks(&Origin::Local).await;
         Ok(json!({ "now": clock::now_ms(), "asks": asks }))
@@ -100,48 +97,19 @@ pub fn methods(parts: Parts) -> Result<Methods, RegisterMethodError> {
         answer(&parts, params).await
     })?;
     method(&mut table, "rules", |parts, _: Value| async move {
-        let rules = parts.store.rules().await.map_err(|error| unsaved(&error))?;
-        let rules: Vec<Value> = rules
-            .into_iter()
-            .map(|rule| {
-                let said = Rule {
-                    id: rule.id,
-                    data: rule.data,
-                };
-                json!({
-                    "id": said.id, "origin": rule.origin, "session": rule.session,
-                    "made": rule.made, "by": rule.by, "words": said.words(),
-                })
-            })
-            .collect();
-        Ok(json!({ "now": clock::now_ms(), "rules": rules }))
+        kept::rules(&parts.store).await
     })?;
     method(&mut table, "rules_remove", |parts, params| async move {
-        remove_rule(&parts, params).await
+        kept::remove_rule(&parts.store, params).await
     })?;
     method(&mut table, "pending", |parts, _: Value| async move {
-        Ok(json!({ "now": clock::now_ms(), "pending": parts.watches.refused() }))
+        kept::pending(&parts.store).await
     })?;
-    method(&mut table, "allow", |parts, params: Number| async move {
-        let allowed = parts.watches.allow(params.number).await;
-        allowed
-            .map(|rule| json!(rule))
-            .map_err(|error| not_allowed(&error))
+    method(&mut table, "allow", |parts, params| async move {
+        kept::allow(&parts.store, params).await
     })?;
-    method(&mut table, "log", |parts, params: Page| async move {
-        let lines = parts.store.audit_log(params.limit.clamp(1, 10_000)).await;
-        let lines: Vec<Value> = lines
-            .map_err(|error| unsaved(&error))?
-            .into_iter()
-            .map(|line| {
-                json!({
-                    "time": line.time, "session": line.session, "origin": line.origin,
-                    "who": line.who, "what": line.what, "verdict": line.verdict,
-                    "digest": line.digest,
-                })
-            })
-            .collect();
-        Ok(json!({ "now": clock::now_ms(), "lines": lines }))
+    method(&mut table, "log", |parts, params| async move {
+        kept::log(&parts.store, params).await
     })?;
     method(&mut table, "monitor", |parts, params: Value| async move {
         parts.monitor.run(params).await
@@ -160,7 +128,7 @@ where
     W: Future<Output = Said> + Send + 'static,
 {
     table.register_async_method(name, move |params: Params<'static>, parts, _| {
-        let read = params.parse::<P>();
+        let read = read(&params);
         let answer = answer.clone();
         async move { answer(parts, read?).await }
     })?;
@@ -173,11 +141,6 @@ struct Held {
 }
 
 #[derive(Debug, Deserialize)]
-struct Page {
-    limit: usize,
-}
-
-#[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 enum LinkDo {
     Retry,
@@ -187,7 +150,10 @@ enum LinkDo {
 
 async fn status(parts: &Parts) -> Said {
     let config = parts.live.now();
-    let listed = parts.sessions.list(&Origin::Local, None, None, MOST).await;
+    let listed = parts
+        .sessions
+        .list(&Origin::Local, None, None, kept::SESSIONS)
+        .await;
     let (sessions, _) = listed.map_err(|error| broken(&error))?;
     let status = Status {
         now: clock::now_ms(),
@@ -358,55 +324,6 @@ fn not_taken(error: &AnswerError) -> ErrorObjectOwned {
     )
 }
 
-#[derive(Debug, Deserialize)]
-struct Number {
-    number: u64,
-}
-
-fn not_allowed(error: &AllowError) -> ErrorObjectOwned {
-    let (code, fix) = match error {
-        AllowError::Unknown(_) => ("gone", "lembas rules pending"),
-        AllowError::OnceOnly => ("scope", "write the command so that it changes nothing"),
-        AllowError::Store(_) => ("unavailable", "df -h ~"),
-    };
-    refusal(
-        error.to_string(),
-        Detail {
-            code: code.into(),
-            why: std::error::Error::source(error).map(ToString::to_string),
-            fixes: vec![fix.into()],
-            number: None,
-        },
-    )
-}
-
-#[derive(Debug, Deserialize)]
-struct RuleParams {
-    id: String,
-}
-
-async fn remove_rule(parts: &Parts, params: RuleParams) -> Said {
-    let rules = parts.store.rules().await.map_err(|error| unsaved(&error))?;
-    let mut found = rules.iter().filter(|rule| rule.id.starts_with(&params.id));
-    let (Some(rule), None, false) = (found.next(), found.next(), params.id.is_empty()) else {
-        return Err(refusal(
-            format!("there is no single rule whose id begins with {}", params.id),
-            Detail {
-                code: "gone".into(),
-                why: None,
-                fixes: vec!["lembas rules list".into()],
-                number: None,
-            },
-        ));
-    };
-    let removed = parts
-        .store
-        .remove_rule(&rule.id)
-        .await
-        .map_err(|error| unsaved(&error))?;
-    Ok(json!({ "id": rule.id, "data": rule.data, "removed": removed }))
-}
-
 fn broken(error: &crate::session::SessionError) -> ErrorObjectOwned {
     refusal(
         error.to_string(),
@@ -414,19 +331,6 @@ fn broken(error: &crate::session::SessionError) -> ErrorObjectOwned {
             code: "sessions".into(),
             why: None,
             fixes: vec!["lembas sessions".into()],
-            number: None,
-        },
-    )
-}
-
-fn unsaved(error: &StoreError) -> ErrorObjectOwned {
-    use std::error::Error as _;
-    refusal(
-        error.to_string(),
-        Detail {
-            code: "unavailable".into(),
-            why: error.source().map(ToString::to_string),
-            fixes: vec!["df -h ~".into()],
             number: None,
         },
     )

@@ -1,13 +1,10 @@
 //! Watch commands, judged and run: the engine's word, then `exec`. What would have asked is kept,
 //! with a number, until somebody at this computer says yes to it (`lembas allow --pending N`).
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use parking_lot::Mutex;
-use serde::Serialize;
 
 use crate::agent::origin_text;
 use crate::clock;
@@ -21,15 +18,13 @@ use crate::permission::{
 use crate::remote::{Check, Seen, Unseen, Watch};
 use crate::rt;
 use crate::store::device::Store;
-use crate::store::device::rules::RuleRow;
+use crate::store::device::refused::RefusedRow;
 use crate::store::item::Scope;
 
 /// What stands between the reason and the line to paste, in words for an instance.
 pub(super) const THERE: &str = ". On that computer: ";
 /// The layer of a refusal that is only for want of somebody to ask.
 const UNATTENDED: &str = "unattended";
-/// Refused commands that are remembered; the oldest goes when there is one more.
-const REMEMBERED: usize = 50;
 
 /// Runs watch commands. Cheap to clone.
 #[derive(Clone)]
@@ -37,93 +32,11 @@ pub struct Watches {
     judge: Arc<dyn Judge>,
     store: Store,
     live: Live,
-    refused: Arc<Mutex<Refused>>,
-}
-
-#[derive(Default)]
-struct Refused {
-    last: u64,
-    list: VecDeque<Waiting>,
-}
-
-struct Waiting {
-    number: u64,
-    made: i64,
-    origin: Origin,
-    pending: Box<Pending>,
-}
-
-/// A refused command as it is listed.
-#[derive(Clone, Debug, Serialize)]
-pub struct Listed {
-    pub number: u64,
-    /// Milliseconds since the epoch.
-    pub made: i64,
-    pub command: String,
-    pub cwd: String,
-    pub reason: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub covers: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub widest: Option<String>,
-}
-
-/// Why a refused command was not allowed.
-#[derive(Debug, thiserror::Error)]
-pub enum AllowError {
-    #[error("there is no refused watch command with the number {0}")]
-    Unknown(u64),
-    #[error("this command can only be allowed once, and a watch command asks nobody")]
-    OnceOnly,
-    #[error("the rule could not be saved")]
-    Store(#[from] crate::store::db::StoreError),
 }
 
 impl Watches {
     pub(super) fn new(judge: Arc<dyn Judge>, store: Store, live: Live) -> Self {
-        Self {
-            judge,
-            store,
-            live,
-            refused: Arc::default(),
-        }
-    }
-
-    /// The refused commands, oldest first.
-    pub fn refused(&self) -> Vec<Listed> {
-        self.refused.lock().list.iter().map(listed).collect()
-    }
-
-    /// Somebody at this computer says yes to a refused command, from now on.
-    ///
-    /// # Errors
-    /// When there is none with this number, or its like cannot be remembered.
-    pub async fn allow(&self, number: u64) -> Result<Listed, AllowError> {
-        let waiting = {
-            let mut refused = self.refused.lock();
-            let at = refused
-                .list
-                .iter()
-                .position(|waiting| waiting.number == number);
-            at.and_then(|at| refused.list.remove(at))
-        };
-        let waiting = waiting.ok_or(AllowError::Unknown(number))?;
-        let listed = listed(&waiting);
-        let Waiting {
-            origin, pending, ..
-        } = waiting;
-        let (_, rule) = pending.allowed(Scope::Always);
-        let rule = rule.ok_or(AllowError::OnceOnly)?;
-        let row = RuleRow {
-            id: rule.id,
-            origin: origin_text(&origin),
-            session: None,
-            made: clock::now_ms(),
-            by: "you, on this computer".to_owned(),
-            data: rule.data,
-        };
-        self.store.add_rule(row).await?;
-        Ok(listed)
+        Self { judge, store, live }
     }
 
     async fn run(self, check: Check) -> Result<Seen, Unseen> {
@@ -207,7 +120,7 @@ impl Watches {
             Some(Verdict::Allow(grant)) => Ok(grant),
             Some(Verdict::Refuse(refusal)) => Err(Unseen::Refused(refusal.text)),
             Some(Verdict::Ask(pending)) => {
-                let why = self.remember(origin, pending, check.mode);
+                let why = self.remember(&origin, *pending, check.mode).await;
                 Err(Unseen::Ask(why))
             }
             None => Err(Unseen::Refused("it could not be judged".to_owned())),
@@ -215,53 +128,30 @@ impl Watches {
     }
 
     /// Keeps a refused command and says how it can be allowed. The same one again keeps its number.
-    fn remember(&self, origin: Origin, pending: Box<Pending>, mode: Mode) -> String {
-        let reason = pending.body.reason.trim_end_matches('.').to_owned();
-        let mut refused = self.refused.lock();
-        let known = refused.list.iter().find(|waiting| {
-            waiting.origin == origin
-                && waiting.pending.body.command == pending.body.command
-                && waiting.pending.body.cwd == pending.body.cwd
-        });
-        let number = match known {
-            Some(waiting) => waiting.number,
-            None => {
-                refused.last += 1;
-                let number = refused.last;
-                if refused.list.len() >= REMEMBERED {
-                    refused.list.pop_front();
-                }
-                refused.list.push_back(Waiting {
-                    number,
-                    made: clock::now_ms(),
-                    origin,
-                    pending,
-                });
-                number
-            }
+    async fn remember(&self, origin: &Origin, pending: Pending, mode: Mode) -> String {
+        let body = pending.body.clone();
+        let (_, rule) = pending.allowed(Scope::Always);
+        let reason = body.reason.trim_end_matches('.').to_owned();
+        let row = RefusedRow {
+            number: 0,
+            origin: origin_text(origin),
+            made: clock::now_ms(),
+            body,
+            rule: rule.map(|rule| (rule.id, rule.data)),
         };
-        format!(
-            "{reason}, and mode {} asks before that{THERE}lembas allow --pending {number}",
-            mode.title()
-        )
+        let asks = format!("{reason}, and mode {} asks before that", mode.title());
+        match self.store.refuse(row).await {
+            Ok(number) => format!("{asks}{THERE}lembas allow --pending {number}"),
+            Err(error) => {
+                tracing::error!(%error, "a refused watch command could not be kept");
+                asks
+            }
+        }
     }
 }
 
 impl Watch for Watches {
     fn check(&self, check: Check) -> BoxFuture<'static, Result<Seen, Unseen>> {
         self.clone().run(check).boxed()
-    }
-}
-
-fn listed(waiting: &Waiting) -> Listed {
-    let body = &waiting.pending.body;
-    Listed {
-        number: waiting.number,
-        made: waiting.made,
-        command: body.command.clone(),
-        cwd: body.cwd.clone(),
-        reason: body.reason.clone(),
-        covers: body.covers.clone(),
-        widest: body.widest.clone(),
     }
 }

@@ -71,7 +71,10 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
         .route("/devices/{id}/monitor", post(devices::monitor))
         .merge(quick)
         .layer(from_fn_with_state(Arc::clone(shared), own_page))
-        .fallback(|| async { ApiError::missing("address") })
+        .fallback(|| async {
+            ApiError::missing("address").next("Look into the list of addresses.")
+        })
+        .method_not_allowed_fallback(|| async { ApiError::wrong_method() })
 }
 
 async fn in_time(request: Request, next: Next) -> Response {

@@ -1,6 +1,7 @@
 //! Signing in: accounts, passwords, one-time links, and the browsers that are signed in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use argon2::Argon2;
 use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
@@ -146,10 +147,9 @@ pub(super) async fn one_time(
     Path(token): Path<String>,
 ) -> Response {
     let address = remote.words();
-    if shared.gate.check(What::OneTime, &address).is_err() {
+    if shared.gate.take(What::OneTime, &address).is_err() {
         return Redirect::to("/signin?why=too_many").into_response();
     }
-    shared.gate.count(What::OneTime, &address);
     match shared.store.take_one_time(&read_code(&token)).await {
         Ok(Some(account)) => match start(&shared, account, &headers, &address).await {
             Ok(cookie) => {
@@ -180,7 +180,7 @@ pub(super) async fn sign_in(
 ) -> ApiResult<Response> {
     let Json(body) = body?;
     let address = remote.words();
-    too_often(&shared, What::SignIn, &address)?;
+    try_it(&shared, What::SignIn, &address)?;
     let account = shared
         .store
         .account_named(body.name.trim().to_owned())
@@ -188,7 +188,6 @@ pub(super) async fn sign_in(
     let stored = account.as_ref().and_then(|a| a.password.clone());
     let good = verify(body.password.clone(), stored).await;
     let Some(account) = account.filter(|_| good) else {
-        shared.gate.count(What::SignIn, &address);
         let mut error = ApiError::new(
             StatusCode::FORBIDDEN,
             "wrong_password",
@@ -222,8 +221,7 @@ pub(super) async fn set_up(
 ) -> ApiResult<Response> {
     let Json(body) = body?;
     let address = remote.words();
-    too_often(&shared, What::OneTime, &address)?;
-    shared.gate.count(What::OneTime, &address);
+    try_it(&shared, What::OneTime, &address)?;
     let name = good_name(&body.name)?;
     good_password(&body.password)?;
     let account = shared
@@ -274,15 +272,15 @@ pub(super) async fn password(
         .await?
         .ok_or_else(|| ApiError::missing("account"))?;
     if account.password.is_some() {
-        too_often(&shared, What::SignIn, &signed.account)?;
+        try_it(&shared, What::SignIn, &signed.account)?;
         if !verify(body.old.unwrap_or_default(), account.password).await {
-            shared.gate.count(What::SignIn, &signed.account);
             return Err(ApiError::new(
                 StatusCode::FORBIDDEN,
                 "wrong_password",
                 "That is not the password so far.",
             ));
         }
+        shared.gate.clear(What::SignIn, &signed.account);
     }
     good_password(&body.new)?;
     let name = match body.name {
@@ -417,16 +415,24 @@ fn with_cookie(body: Json<Value>, cookie: HeaderValue) -> Response {
     response
 }
 
+/// Refuses what was tried too often.
 pub(super) fn too_often(shared: &Shared, what: What, who: &str) -> ApiResult<()> {
-    shared.gate.check(what, who).map_err(|wait| {
-        let minutes = wait.as_secs().div_ceil(60).max(1);
-        ApiError::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too_often",
-            format!("That was tried too often. It can be tried again in {minutes} min."),
-        )
-        .retry_after(wait.as_secs().max(1))
-    })
+    shared.gate.check(what, who).map_err(wait_for)
+}
+
+/// Counts a try before it is made, and refuses one too many.
+fn try_it(shared: &Shared, what: What, who: &str) -> ApiResult<()> {
+    shared.gate.take(what, who).map_err(wait_for)
+}
+
+fn wait_for(wait: Duration) -> ApiError {
+    let minutes = wait.as_secs().div_ceil(60).max(1);
+    ApiError::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too_often",
+        format!("That was tried too often. It can be tried again in {minutes} min."),
+    )
+    .retry_after(wait.as_secs().max(1))
 }
 
 fn good_name(name: &str) -> ApiResult<String> {
@@ -446,7 +452,11 @@ fn good_password(password: &str) -> ApiResult<()> {
     Ok(())
 }
 
+/// Hashing takes 19 MiB and a core each time. Who comes when these are taken waits.
+static HASHERS: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(2);
+
 async fn hash(password: String) -> ApiResult<String> {
+    let _one = HASHERS.acquire().await;
     crate::rt::blocking(move || {
         let salt = SaltString::encode_b64(&random_bytes(16)).ok()?;
         Argon2::default()
@@ -461,6 +471,10 @@ async fn hash(password: String) -> ApiResult<String> {
 
 /// Whether a password is the stored one. Where there is none stored, the time is spent anyway.
 async fn verify(password: String, stored: Option<String>) -> bool {
+    if password.len() > PASSWORD_MAX {
+        return false;
+    }
+    let _one = HASHERS.acquire().await;
     crate::rt::blocking(move || match stored {
         Some(stored) => PasswordHash::new(&stored).is_ok_and(|h| {
             Argon2::default()

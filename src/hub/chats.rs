@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::auth::Signed;
-use super::error::{ApiError, ApiResult};
+use super::error::{ApiError, ApiResult, Query};
 use super::events::{Audience, Event};
 use super::link::tell_chat;
 use super::messages::{self, good_key};
@@ -22,6 +22,7 @@ use crate::clock::now_ms;
 use crate::ids::random_hex;
 use crate::store::hub::chats::{Chat, ChatEdit, ChatFilter, Said};
 use crate::store::hub::items::Span;
+use crate::text::json;
 
 /// Items and chats on one page when nothing is said, and at most.
 const PAGE: u32 = 50;
@@ -94,7 +95,8 @@ pub(super) async fn create(
         }
         let first =
             json!({ "key": format!("{}-1", new.key), "text": new.text, "parts": new.parts });
-        let first = serde_json::from_value(first).map_err(|e| ApiError::bad(e.to_string()))?;
+        let first = json::read(first)
+            .map_err(|why| ApiError::bad("The message cannot be read.").why(why))?;
         messages::put(&shared, &chat, first).await?;
     }
     let chat = own(&shared, &signed, chat.id).await?;

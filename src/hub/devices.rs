@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::auth::Signed;
-use super::error::{ApiError, ApiResult};
+use super::error::{ApiError, ApiResult, Query};
 use super::events::{Audience, Event};
 use super::messages;
 use super::{Shared, asks, chats, view};
@@ -19,6 +19,7 @@ use crate::clock::now_ms;
 use crate::ids::random_hex;
 use crate::rpc::{CallError, Peer};
 use crate::store::hub::devices::Device;
+use crate::text::json;
 
 /// How long a listing of folders, and a check of a watch command, may take.
 const SMALL: Duration = Duration::from_secs(15);
@@ -237,11 +238,12 @@ pub(super) async fn monitor(
     let device = own(&shared, &signed, &id).await?;
     able(&shared, &device, "scheduled")?;
     let peer = peer(&shared, &device)?;
-    if let Some(map) = params.as_object_mut() {
-        map.entry("schedule")
-            .or_insert_with(|| format!("page-{}", signed.account).into());
-        map.entry("run").or_insert_with(|| random_hex(8).into());
-    }
+    let Some(map) = params.as_object_mut() else {
+        return Err(ApiError::bad("The request cannot be read.").why("it must be an object"));
+    };
+    map.entry("schedule")
+        .or_insert_with(|| format!("page-{}", signed.account).into());
+    map.entry("run").or_insert_with(|| random_hex(8).into());
     let answer = peer
         .request_within("_lembas/monitor", params, MONITOR)
         .await;
@@ -305,7 +307,8 @@ pub(super) async fn scheduled(
         }
     };
     let first = json!({ "key": body.key, "text": body.text });
-    let first = serde_json::from_value(first).map_err(|e| ApiError::bad(e.to_string()))?;
+    let first =
+        json::read(first).map_err(|why| ApiError::bad("The message cannot be read.").why(why))?;
     messages::put(&shared, &chat, first).await?;
     let chat = chats::own(&shared, &signed, chat.id).await?;
     Ok(Json(

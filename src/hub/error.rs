@@ -1,11 +1,15 @@
 //! What a request is answered when it cannot be done: a status, and words for a person.
 
 use axum::Json;
+use axum::extract::FromRequestParts;
+use axum::extract::rejection::JsonRejection;
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use crate::store::db::StoreError;
+use crate::text::json;
 
 /// `{ "error": { "code", "text", "why"?, "try"? } }` with its status.
 #[derive(Debug)]
@@ -42,6 +46,15 @@ impl ApiError {
             StatusCode::NOT_FOUND,
             "not_found",
             format!("There is no {what} like that here."),
+        )
+    }
+
+    /// An address that is there, asked in a way that it does not know.
+    pub(crate) fn wrong_method() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "wrong_method",
+            "This address is not asked in that way.",
         )
     }
 
@@ -85,23 +98,108 @@ impl From<StoreError> for ApiError {
                     "store",
                     "This instance could not read or write its store.",
                 )
-                .next("lembas hub logs say more; trying again may help")
+                .next("Try again. If it stays, the log of the instance has the reason.")
             }
         }
     }
 }
 
-impl From<axum::extract::rejection::JsonRejection> for ApiError {
-    fn from(error: axum::extract::rejection::JsonRejection) -> Self {
+impl From<JsonRejection> for ApiError {
+    fn from(error: JsonRejection) -> Self {
         let status = error.status();
-        if status == StatusCode::PAYLOAD_TOO_LARGE {
-            return Self::new(
-                status,
-                "too_large",
-                "This is more than can be sent at once.",
-            );
+        match &error {
+            JsonRejection::MissingJsonContentType(_) => {
+                return Self::new(
+                    status,
+                    "not_json",
+                    "The request does not say that it is JSON.",
+                );
+            }
+            _ if status == StatusCode::PAYLOAD_TOO_LARGE => {
+                return Self::new(
+                    status,
+                    "too_large",
+                    "This is more than can be sent at once.",
+                );
+            }
+            JsonRejection::JsonDataError(_) | JsonRejection::JsonSyntaxError(_) => {}
+            _ => {
+                return Self::new(status, "bad_request", "The request did not come whole.")
+                    .next("Send it again.");
+            }
         }
-        Self::new(status, "bad_request", "The request cannot be read.").why(error.body_text())
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+        let why = loop {
+            let Some(at) = cause else { break None };
+            if let Some(found) = at.downcast_ref::<PathError>() {
+                break Some(json::said(found));
+            }
+            cause = at.source();
+        };
+        let answer = Self::new(status, "bad_request", "The request cannot be read.");
+        match why {
+            Some(why) => answer.why(why),
+            None => answer,
+        }
+    }
+}
+
+/// The parser's error with its place, as axum keeps it behind a rejection.
+type PathError = serde_path_to_error::Error<serde_json::Error>;
+
+/// A query, read as [`axum::extract::Query`] reads it and refused in our words.
+#[derive(Debug)]
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T, S> FromRequestParts<S> for Query<T>
+where
+    T: serde::de::DeserializeOwned,
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let read = axum::extract::Query::<T>::from_request_parts(parts, state).await;
+        read.map(|query| Self(query.0)).map_err(|rejection| {
+            // "…: limit: invalid digit …"
+            let said = rejection.body_text();
+            let said = said
+                .split_once(": ")
+                .map_or(said.as_str(), |(_, rest)| rest);
+            let (field, what) = said.split_once(": ").unwrap_or(("", said));
+            ApiError::bad("The address asks for something that is not possible.")
+                .why(json::about(field, what))
+        })
+    }
+}
+
+/// The next step where the refusal itself names none: one for each code.
+fn step(code: &str, status: StatusCode) -> &'static str {
+    match code {
+        "bad_request" => "Mend what is named here and send it again.",
+        "not_json" => "Send it with the header Content-Type: application/json.",
+        "too_large" => "Send less: put long text into a file in the folder and name the file.",
+        "not_found" => "Load the page anew: it may have been deleted elsewhere.",
+        "wrong_method" => "Look which methods the header Allow names.",
+        "not_from_page" => {
+            "Open the page of this instance and do it there. A program sends X-Lembas: 1 and the \
+             Origin of this instance."
+        }
+        "signed_out" => "Sign in again; a link that does it:  lembas hub link",
+        "wrong_password" => "Try again, or sign in with a link:  lembas hub link",
+        "name_taken" => "Choose another name.",
+        "too_often" => "Wait that long, then try again.",
+        "disk_full" => "Free some space where the instance keeps its data:  df -h",
+        "slow" => "Look whether it was done before you ask again.",
+        "away" => "Wait until it dials again; on that computer:  lembas status",
+        "settled" | "changed" | "sent" => "Load the page anew to see how it stands.",
+        "closed" => "Begin a new chat.",
+        "queue_full" => "Wait until some have gone, or remove one.",
+        _ if status == StatusCode::TOO_MANY_REQUESTS => "Wait a moment, then try again.",
+        _ if status.is_server_error() => {
+            "Try again. If it stays, the log of the instance has the reason."
+        }
+        _ => "Load the page anew and try again.",
     }
 }
 
@@ -110,6 +208,9 @@ impl IntoResponse for ApiError {
         let mut said = *self.0;
         said.more.insert("code".to_owned(), said.code.into());
         said.more.insert("text".to_owned(), said.text.into());
+        said.more
+            .entry("try")
+            .or_insert_with(|| step(said.code, said.status).into());
         let mut response = (said.status, Json(json!({ "error": said.more }))).into_response();
         if let Some(seconds) = said.retry_after {
             response

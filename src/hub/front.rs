@@ -170,7 +170,7 @@ async fn guard(State(shared): State<Arc<Shared>>, mut request: Request, next: Ne
             "wrong_host",
             "This instance does not answer under that name.",
         )
-        .next(shared.facts.url.clone())
+        .next(format!("Open {}", shared.facts.url))
         .into_response()
     };
     let headers = response.headers_mut();

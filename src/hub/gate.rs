@@ -38,17 +38,36 @@ struct Tries {
     until: Instant,
 }
 
+type Table = HashMap<(What, String), Tries>;
+
 /// The table. Counted are failures where there are such, and requests elsewhere.
 #[derive(Default)]
 pub(crate) struct Gate {
-    tries: Mutex<HashMap<(What, String), Tries>>,
+    tries: Mutex<Table>,
 }
 
 impl Gate {
+    /// Counts a try before it is made, so that many at once do not all pass; otherwise how long to
+    /// wait.
+    pub(crate) fn take(&self, what: What, who: &str) -> Result<(), Duration> {
+        let mut tries = self.tries.lock();
+        Self::checked(&tries, what, who)?;
+        Self::counted(&mut tries, what, who);
+        Ok(())
+    }
+
     /// Whether another try is allowed now; otherwise how long to wait.
     pub(crate) fn check(&self, what: What, who: &str) -> Result<(), Duration> {
+        Self::checked(&self.tries.lock(), what, who)
+    }
+
+    /// Counts a try that failed.
+    pub(crate) fn count(&self, what: What, who: &str) {
+        Self::counted(&mut self.tries.lock(), what, who);
+    }
+
+    fn checked(tries: &Table, what: What, who: &str) -> Result<(), Duration> {
         let now = instant();
-        let tries = self.tries.lock();
         match tries.get(&(what, who.to_owned())) {
             Some(t) if t.until > now && t.count >= what.limit().0 => Err(t.until - now),
             None if tries.len() >= MAX_KEYS => Err(what.limit().1),
@@ -56,10 +75,8 @@ impl Gate {
         }
     }
 
-    /// Counts a try.
-    pub(crate) fn count(&self, what: What, who: &str) {
+    fn counted(tries: &mut Table, what: What, who: &str) {
         let now = instant();
-        let mut tries = self.tries.lock();
         if tries.len() >= MAX_KEYS {
             tries.retain(|_, t| t.until > now);
         }

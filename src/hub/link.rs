@@ -19,12 +19,15 @@ use tokio::sync::Notify;
 pub(super) use notices::tell_chat;
 
 use super::Shared;
+use super::error::ApiError;
 use crate::clock::now_ms;
 use crate::link::ws;
 use crate::rpc::Peer;
 
 pub(super) fn routes() -> Router<Arc<Shared>> {
-    Router::new().route("/link/v3", get(endpoint::upgrade))
+    Router::new()
+        .route("/link/v3", get(endpoint::upgrade))
+        .method_not_allowed_fallback(|| async { ApiError::wrong_method() })
 }
 
 /// One live connection of a device, from its upgrade on.

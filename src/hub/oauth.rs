@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -14,6 +15,7 @@ use axum::{Json, Router};
 use base64::Engine as _;
 use serde_json::{Value, json};
 
+use super::error::ApiError;
 use super::front::Remote;
 use super::gate::What;
 use super::pairing::{INTERVAL, LIFE, Poll};
@@ -33,6 +35,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/oauth/device_authorization", post(authorize))
         .route("/oauth/token", post(token))
         .route("/oauth/revoke", post(revoke))
+        .method_not_allowed_fallback(|| async { ApiError::wrong_method() })
 }
 
 async fn discovery(State(shared): State<Arc<Shared>>) -> Json<Value> {
@@ -65,6 +68,22 @@ async fn metadata(State(shared): State<Arc<Shared>>) -> Json<Value> {
 }
 
 type Fields = HashMap<String, String>;
+type Filled = Result<Form<Fields>, FormRejection>;
+
+/// The fields of a form, or that there is none.
+fn fields(form: Filled) -> Result<Fields, Response> {
+    form.map(|Form(fields)| fields).map_err(|rejection| {
+        let status = match rejection.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => StatusCode::PAYLOAD_TOO_LARGE,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        refuse(
+            status,
+            "invalid_request",
+            "the form cannot be read: send its fields as application/x-www-form-urlencoded",
+        )
+    })
+}
 
 /// A field of a form, cleaned for showing to a person: bounded, no control characters.
 fn field(form: &Fields, names: &[&str]) -> String {
@@ -83,24 +102,30 @@ fn refuse(status: StatusCode, error: &str, text: &str) -> Response {
 async fn authorize(
     State(shared): State<Arc<Shared>>,
     remote: axum::Extension<Remote>,
-    Form(form): Form<Fields>,
+    form: Filled,
 ) -> Response {
     let address = remote.words();
-    if shared.gate.check(What::Authorize, &address).is_err() {
+    if shared.gate.take(What::Authorize, &address).is_err() {
         return refuse(
             StatusCode::TOO_MANY_REQUESTS,
             "slow_down",
-            "too many codes were asked for from this address",
+            "too many codes were asked for from this address: wait ten minutes, then run lembas link again",
         );
     }
-    shared.gate.count(What::Authorize, &address);
+    let form = match fields(form) {
+        Ok(form) => form,
+        Err(refusal) => return refusal,
+    };
     let asked = form.get("scope").map_or("link", String::as_str);
     let scopes: Vec<String> = asked.split_whitespace().map(str::to_owned).collect();
     if let Some(unknown) = scopes.iter().find(|s| !SCOPES.contains(&s.as_str())) {
         return refuse(
             StatusCode::BAD_REQUEST,
             "invalid_scope",
-            &format!("this instance does not know the scope {unknown}"),
+            &format!(
+                "this instance does not know the scope {unknown:?}: there are {}",
+                crate::text::words::list(&SCOPES, "and")
+            ),
         );
     }
     let id = field(&form, &["device_id", "device"]);
@@ -130,7 +155,7 @@ async fn authorize(
         return refuse(
             StatusCode::SERVICE_UNAVAILABLE,
             "temporarily_unavailable",
-            "too many computers are being linked at this moment",
+            "too many computers are being linked at this moment: run lembas link again in a minute",
         );
     };
     let base = &shared.facts.url;
@@ -145,38 +170,60 @@ async fn authorize(
     ([(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
 }
 
-async fn token(State(shared): State<Arc<Shared>>, Form(form): Form<Fields>) -> Response {
+async fn token(State(shared): State<Arc<Shared>>, form: Filled) -> Response {
+    let form = match fields(form) {
+        Ok(form) => form,
+        Err(refusal) => return refusal,
+    };
     if form.get("grant_type").map(String::as_str) != Some(DEVICE_CODE) {
         return refuse(
             StatusCode::BAD_REQUEST,
             "unsupported_grant_type",
-            "this instance knows the device grant only",
+            "this instance knows the device grant only: update lembas on this computer",
         );
     }
-    let secret = form.get("device_code").map_or("", String::as_str);
+    let Some(secret) = form.get("device_code") else {
+        return refuse(
+            StatusCode::BAD_REQUEST,
+            "invalid_request",
+            "device_code is missing: it is in the answer of device_authorization",
+        );
+    };
     let (device, scopes) = match shared.grants.poll(secret) {
         Poll::Approved { device, scopes } => (*device, scopes),
-        Poll::Pending => return refuse(StatusCode::BAD_REQUEST, "authorization_pending", ""),
-        Poll::SlowDown => return refuse(StatusCode::BAD_REQUEST, "slow_down", ""),
+        Poll::Pending => {
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "authorization_pending",
+                "nobody has entered the code yet: ask again",
+            );
+        }
+        Poll::SlowDown => {
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "slow_down",
+                "asked too soon: wait five seconds longer each time",
+            );
+        }
         Poll::Denied => {
             return refuse(
                 StatusCode::BAD_REQUEST,
                 "access_denied",
-                "the person on the page said no",
+                "the person on the page said no: run lembas link for a new code",
             );
         }
         Poll::Expired => {
             return refuse(
                 StatusCode::BAD_REQUEST,
                 "expired_token",
-                "nobody entered the code within 10 minutes",
+                "nobody entered the code within 10 minutes, or it was used: run lembas link for a new one",
             );
         }
     };
     let token = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random_bytes(32));
     let account = match shared.store.account(device.account.clone()).await {
         Ok(account) => account.map(|a| json!({ "id": a.id, "name": a.name })),
-        Err(error) => return super::error::ApiError::from(error).into_response(),
+        Err(error) => return ApiError::from(error).into_response(),
     };
     let id = device.id.clone();
     match shared.store.pair(device, &token, scopes.clone()).await {
@@ -185,10 +232,10 @@ async fn token(State(shared): State<Arc<Shared>>, Form(form): Form<Fields>) -> R
             return refuse(
                 StatusCode::BAD_REQUEST,
                 "access_denied",
-                "this computer is linked to another account here",
+                "this computer is linked to another account here: run lembas unlink first",
             );
         }
-        Err(error) => return super::error::ApiError::from(error).into_response(),
+        Err(error) => return ApiError::from(error).into_response(),
     }
     devices::tell(&shared, &id).await;
     let body = json!({
@@ -203,8 +250,18 @@ async fn token(State(shared): State<Arc<Shared>>, Form(form): Form<Fields>) -> R
 }
 
 /// RFC 7009: whoever holds a token may end it. An unknown one is no error.
-async fn revoke(State(shared): State<Arc<Shared>>, Form(form): Form<Fields>) -> Response {
-    let token = form.get("token").map_or("", String::as_str);
+async fn revoke(State(shared): State<Arc<Shared>>, form: Filled) -> Response {
+    let form = match fields(form) {
+        Ok(form) => form,
+        Err(refusal) => return refusal,
+    };
+    let Some(token) = form.get("token") else {
+        return refuse(
+            StatusCode::BAD_REQUEST,
+            "invalid_request",
+            "token is missing: send the one to end",
+        );
+    };
     match shared.store.revoke_token(token).await {
         Ok(Some(device)) => {
             shared.links.revoke(&device);
@@ -212,6 +269,6 @@ async fn revoke(State(shared): State<Arc<Shared>>, Form(form): Form<Fields>) -> 
             StatusCode::OK.into_response()
         }
         Ok(None) => StatusCode::OK.into_response(),
-        Err(error) => super::error::ApiError::from(error).into_response(),
+        Err(error) => ApiError::from(error).into_response(),
     }
 }

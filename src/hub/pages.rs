@@ -35,7 +35,13 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
     ] {
         router = router.route(place, get(shell));
     }
-    router.fallback(|| async { ApiError::missing("page").into_response() })
+    router
+        .fallback(|| async {
+            ApiError::missing("page")
+                .next("Open / instead.")
+                .into_response()
+        })
+        .method_not_allowed_fallback(|| async { ApiError::wrong_method() })
 }
 
 async fn shell(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::Shared;
 use super::auth::Signed;
-use super::error::{ApiError, ApiResult};
+use super::error::{ApiError, ApiResult, Query};
 use super::events::Read;
 use crate::clock::{Instant, instant, now_ms, sleep_until};
 
@@ -48,7 +48,7 @@ pub(super) async fn events(
         .header(header::CACHE_CONTROL, "no-store, no-transform")
         .header("x-accel-buffering", "no")
         .body(body)
-        .map_err(|e| ApiError::bad(e.to_string()))
+        .map_err(|_| ApiError::bad("The stream of events cannot be begun."))
 }
 
 struct Stream {

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::middleware::from_fn;
+use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
@@ -33,6 +34,12 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
             post(completions).layer(DefaultBodyLimit::max(BODY)),
         )
         .route("/usage", get(usage))
+        .fallback(|| async {
+            ApiError::missing("address")
+                .next("There are /v1/models, /v1/chat/completions and /v1/usage.")
+        })
+        .method_not_allowed_fallback(|| async { ApiError::wrong_method() })
+        .layer(from_fn(answer::errors))
 }
 
 /// The account a request is for.
@@ -58,13 +65,19 @@ async fn account(shared: &Shared, headers: &HeaderMap, changes: bool) -> ApiResu
             "scope",
             "This computer's link does not include models.",
         )
-        .next("Link it again: lembas link")),
+        .next(format!(
+            "On that computer: lembas link {}",
+            shared.facts.url
+        ))),
         None => Err(ApiError::new(
             StatusCode::UNAUTHORIZED,
             "invalid_token",
             "This instance does not take this token.",
         )
-        .next("lembas link")),
+        .next(format!(
+            "On that computer: lembas link {}",
+            shared.facts.url
+        ))),
     }
 }
 
@@ -96,25 +109,14 @@ async fn completions(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
     body: Result<Json<Value>, axum::extract::rejection::JsonRejection>,
-) -> Response {
-    match complete(shared, headers, body).await {
-        Ok(response) => response,
-        Err(error) => answer::as_model_error(error.into_response()).await,
-    }
-}
-
-async fn complete(
-    shared: Arc<Shared>,
-    headers: HeaderMap,
-    body: Result<Json<Value>, axum::extract::rejection::JsonRejection>,
 ) -> ApiResult<Response> {
     let account = account(&shared, &headers, true).await?;
     let Json(body) = body?;
-    let id = body
-        .get("model")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
+    let Some(id) = body.get("model").and_then(Value::as_str).map(str::to_owned) else {
+        return Err(ApiError::bad("The request cannot be read.")
+            .why("model is missing, or is no text")
+            .next("GET /v1/models names the models there are."));
+    };
     if id == script::ID {
         return Ok(practice::answer(&shared, &account, &body));
     }
@@ -124,7 +126,9 @@ async fn complete(
             "model_not_found",
             format!("This instance has no model called {id}."),
         )
-        .next("The models it has are under Settings, or: lembas models"));
+        .next(
+            "The models it has are under Settings, Models; on its computer: lembas hub model list",
+        ));
     };
     relay::answer(&shared, account, model, body).await
 }

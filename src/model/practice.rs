@@ -205,10 +205,26 @@ impl<'a> Script<'a> {
         ));
         if self.wish() == Wish::Tour && self.has("write") && !self.did("write") {
             answer.text.push_str("Next is an edit.");
-            return answer.calls("write", first_file(&self.asked));
+            return self.marked(3, answer.calls("write", first_file(&self.asked)));
         }
         answer.text.push_str(&self.end());
         answer
+    }
+
+    /// A step with the plan brought up to it: the tasks before it are done, this one is under way.
+    fn marked(&self, task: u64, step: Answer) -> Answer {
+        if !self.has("plan_update") || !self.did("plan_write") {
+            return step;
+        }
+        let mut tasks = vec![json!({ "id": format!("t{task}"), "status": "doing" })];
+        if task > 1 {
+            let before = format!("t{}", task - 1);
+            tasks.insert(0, json!({ "id": before, "status": "done" }));
+        }
+        let mut step = step;
+        let mark = ("plan_update".to_owned(), json!({ "tasks": tasks }));
+        step.calls.insert(0, mark);
+        step
     }
 
     fn tour(&self) -> Answer {
@@ -232,22 +248,33 @@ impl<'a> Script<'a> {
             .thinks(thought);
         }
         if !self.did("list") && !self.did("read") && self.has("list") {
-            return Answer::says("Now I look at the folder. Looking needs no yes.")
+            let look = Answer::says("Now I look at the folder. Looking needs no yes.")
                 .calls("list", json!({ "path": ".", "depth": 1 }));
+            return self.marked(1, look);
         }
         if !self.did("bash") && self.has("bash") {
-            return Answer::says(
+            let command = Answer::says(
                 "Next a command that leaves the box: it wants the network, so this computer asks \
                  you first. It looks whether one page is there. Say yes or no.",
             )
             .calls("bash", network());
+            return self.marked(2, command);
         }
         if !self.did("write") && self.has("write") {
-            return Answer::says("Now an edit, shown as a difference.")
+            let write = Answer::says("Now an edit, shown as a difference.")
                 .calls("write", first_file(&self.asked));
+            return self.marked(3, write);
         }
         if !self.did("edit") && self.has("edit") && self.did("write") {
             return Answer::says("And a change to what I just wrote.").calls("edit", second_file());
+        }
+        let open = self
+            .results
+            .last()
+            .is_some_and(|(name, _)| name != "plan_update");
+        if open && self.has("plan_update") && self.did("plan_write") {
+            let all = ["t1", "t2", "t3", "t4"].map(|id| json!({ "id": id, "status": "done" }));
+            return Answer::default().calls("plan_update", json!({ "tasks": all }));
         }
         Answer::says(self.end())
     }
@@ -306,7 +333,11 @@ impl<'a> Script<'a> {
 
     fn end(&self) -> String {
         let mut text = String::from("That was everything I can show:\n\n");
-        for (name, result) in &self.results {
+        for (name, result) in self
+            .results
+            .iter()
+            .filter(|(name, _)| name != "plan_update")
+        {
             let first = first_line(result);
             let first: String = first.chars().take(80).collect();
             text.push_str(&format!("- `{name}`: {first}\n"));
@@ -499,6 +530,13 @@ mod tests {
         let seen = play("show me", &all, |n| format!("{n} is done"));
         assert_eq!(seen[..5], ["plan_write", "list", "bash", "write", "edit"]);
         assert!(seen[5].contains("`bash`: bash is done"));
+        // With the plan followed, one note of where it stands goes before each step.
+        let all = tools(&["plan_write", "plan_update", "list", "bash", "write", "edit"]);
+        let seen = play("show me", &all, |n| format!("{n} is done"));
+        let marks = seen.iter().filter(|name| *name == "plan_update").count();
+        assert_eq!(marks, 4, "{seen:?}");
+        assert!(seen.last().unwrap().contains("`edit`: edit is done"));
+        assert!(!seen.last().unwrap().contains("`plan_update`"));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::config::Mode;
 use crate::rpc::RpcError;
 use crate::rt::{self, CancellationToken};
 use crate::spec::{self, Spec};
+use crate::text::json;
 use queue::Queue;
 
 /// The longest command, in bytes.
@@ -154,10 +155,8 @@ impl Monitor {
         grant: String,
         params: Value,
     ) -> Result<Value, RpcError> {
-        let asked: Params = serde_json::from_value(params.clone()).map_err(|error| {
-            let text: String = error.to_string().chars().take(300).collect();
-            Refusal::new(RpcError::INVALID_PARAMS, "params", text)
-        })?;
+        let asked: Params = json::read(params.clone())
+            .map_err(|why| Refusal::new(RpcError::INVALID_PARAMS, "params", why))?;
         let check = self.judge(&asked, instance, grant.clone()).await?;
         let scope = KeyScope {
             grant,

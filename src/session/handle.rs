@@ -234,6 +234,23 @@ impl Session {
     }
 }
 
+/// A session as the disk has it, while no process runs it.
+pub fn kept(row: &SessionRow) -> Summary {
+    summary(row, None)
+}
+
+/// A question as the disk has it, while no process waits for its answer.
+pub fn kept_ask(row: AskRow, origin: &str) -> OpenAsk {
+    OpenAsk {
+        session: row.session,
+        seq: row.seq,
+        made: row.made,
+        body: row.body,
+        expires_in_ms: row.left_ms,
+        remote: origin != "local",
+    }
+}
+
 /// A session's row as others see it.
 pub(super) fn summary(row: &SessionRow, doing: Option<&Doing>) -> Summary {
     Summary {
@@ -261,17 +278,9 @@ fn origin_word(origin: &Origin) -> String {
 
 /// An ask's row as others see it, with what is left of its wait at this moment.
 pub(super) fn open_ask(row: AskRow, origin: &str, waits: &Waits) -> OpenAsk {
-    let left = if waits.is_open(&row.body.ask) {
-        waits.left(&row.body.ask).map(words::ms)
-    } else {
-        row.left_ms
-    };
-    OpenAsk {
-        session: row.session,
-        seq: row.seq,
-        made: row.made,
-        body: row.body,
-        expires_in_ms: left,
-        remote: origin != "local",
+    let mut ask = kept_ask(row, origin);
+    if waits.is_open(&ask.body.ask) {
+        ask.expires_in_ms = waits.left(&ask.body.ask).map(words::ms);
     }
+    ask
 }

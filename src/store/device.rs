@@ -7,6 +7,7 @@ pub mod asks;
 pub mod audit;
 pub mod items;
 pub mod keys;
+pub mod refused;
 pub mod rules;
 pub mod sessions;
 pub mod tables;
@@ -84,6 +85,19 @@ impl Store {
             db,
             folder: folder.to_owned(),
             epoch: Arc::new(Mutex::new(epoch)),
+        })
+    }
+
+    /// Opens the store for a command, while no daemon runs: what it holds is read, or a row is
+    /// taken out, and no session goes on. The caller holds the store's lock.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn look(folder: &Path) -> Result<Self, StoreError> {
+        Ok(Self {
+            db: Db::open(&folder.join("device.db"), tables::MIGRATIONS)?,
+            folder: folder.to_owned(),
+            epoch: Arc::default(),
         })
     }
 

@@ -146,9 +146,26 @@ pub fn io(error: &std::io::Error) -> String {
         Kind::NotFound => "it does not exist".to_owned(),
         Kind::PermissionDenied => "you are not allowed to use it".to_owned(),
         Kind::NotADirectory => "a part of its path is a file".to_owned(),
+        Kind::IsADirectory => "it is a folder".to_owned(),
+        Kind::DirectoryNotEmpty => "it is a folder with something in it".to_owned(),
+        Kind::InvalidFilename => "its name is too long".to_owned(),
+        Kind::InvalidData => "it is not UTF-8 text".to_owned(),
+        Kind::AddrNotAvailable => "this computer has no such address".to_owned(),
+        Kind::ConnectionRefused => "nobody listens there".to_owned(),
         Kind::StorageFull => "the disk is full".to_owned(),
         Kind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
-        _ => error.to_string(),
+        _ if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            "it is a link that leads back to itself".to_owned()
+        }
+        _ => {
+            // The system's words, without its number.
+            let text = error.to_string();
+            let text = text.split(" (os error ").next().unwrap_or_default();
+            let mut chars = text.chars();
+            chars.next().map_or_else(String::new, |first| {
+                first.to_lowercase().chain(chars).collect()
+            })
+        }
     }
 }
 

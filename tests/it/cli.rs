@@ -7,28 +7,28 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 /// A home with nothing in it, and no environment but what is needed.
-struct Home {
+pub(crate) struct Home {
     base: tempfile::TempDir,
 }
 
-struct Ran {
-    code: i32,
-    out: String,
-    err: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Home {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let base = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(base.path().join("ana/projects/api")).unwrap();
         Self { base }
     }
 
-    fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.base.path().join("ana")
     }
 
-    fn command(&self, line: &str) -> Command {
+    pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::cargo_bin("lembas").unwrap();
         command
             .env_clear()
@@ -36,11 +36,11 @@ impl Home {
             .env("PATH", "/usr/bin:/bin")
             .current_dir(self.home())
             .timeout(std::time::Duration::from_secs(60))
-            .args(line.split_whitespace());
+            .args(words(line));
         command
     }
 
-    fn run(&self, line: &str) -> Ran {
+    pub(crate) fn run(&self, line: &str) -> Ran {
         let output = self.command(line).output().unwrap();
         let clean = |bytes: &[u8]| {
             // The home of this run is not the same twice.
@@ -54,7 +54,7 @@ impl Home {
     }
 
     /// What a person sees of a command: its exit code, stdout, and stderr marked with `!`.
-    fn see(&self, line: &str) -> String {
+    pub(crate) fn see(&self, line: &str) -> String {
         let ran = self.run(line);
         let mut text = format!("$ lembas {line}\n");
         text.extend(ran.out.lines().map(|l| format!("{l}\n")));
@@ -63,9 +63,15 @@ impl Home {
         text
     }
 
-    fn config(&self) -> PathBuf {
+    pub(crate) fn config(&self) -> PathBuf {
         self.home().join(".config/lembas/config.toml")
     }
+}
+
+/// The words of a line as a test writes it: `""` is an empty one.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let word = |word| if word == "\"\"" { "" } else { word };
+    line.split_whitespace().map(word)
 }
 
 #[test]
@@ -223,12 +229,12 @@ fn a_broken_file_is_told_whole_and_left_alone() {
     std::fs::create_dir_all(home.config().parent().unwrap()).unwrap();
     let text = "# mine\n[remote]\nmax_mod = \"edit\"\nscheduled = 1\n";
     std::fs::write(home.config(), text).unwrap();
-    assert_snapshot!(home.see("mode auto"), @r"
+    assert_snapshot!(home.see("mode auto"), @"
     $ lembas mode auto
     ! error: ~/.config/lembas/config.toml has 2 mistakes
     !   why: line 3: max_mod is not a setting. The nearest is max_mode.
     !        line 4: scheduled must be true or false, not 1.
-    !   try: lembas help config
+    !   try: lembas config edit
     exit 78
     ");
     assert_eq!(std::fs::read_to_string(home.config()).unwrap(), text);
@@ -352,4 +358,120 @@ fn folders_are_private() {
     }
     let meta = std::fs::metadata(home.config()).unwrap();
     assert_eq!(meta.permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn the_folder_one_stands_in_can_be_allowed() {
+    let home = Home::new();
+    for typed in [".", "./", "api/..", "./api"] {
+        let ran = home
+            .command("roots add")
+            .current_dir(home.home().join("projects"))
+            .arg(typed)
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{typed}: {ran:?}");
+    }
+    let list = home.run("roots list").out;
+    assert_eq!(list, "~/projects\n~/projects/api\n");
+}
+
+/// An editor that a script stands in for: it gets the file's name as its last argument.
+fn editor(home: &Home, script: &str) -> String {
+    let path = home.home().join("editor.sh");
+    std::fs::write(
+        &path,
+        format!("#!/bin/sh\nfor file; do :; done\n{script}\n"),
+    )
+    .unwrap();
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+    // With an argument, as `code --wait` has.
+    format!("{} --wait", path.display())
+}
+
+#[test]
+fn settings_are_edited_in_ones_own_editor_and_count_once_understood() {
+    let home = Home::new();
+    let edit = |script: &str| {
+        let output = home
+            .command("config edit")
+            .env("EDITOR", editor(&home, script))
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| {
+            String::from_utf8_lossy(bytes).replace(&home.home().display().to_string(), "HOME")
+        };
+        format!(
+            "{}{}exit {}\n",
+            text(&output.stdout),
+            text(&output.stderr),
+            output.status.code().unwrap_or(-1)
+        )
+    };
+    let all = [
+        // Looked at and left alone: no file comes of it.
+        edit("true"),
+        home.see("config check"),
+        edit("printf '[remote]\\nmax_mode = \"edit\" # mine\\n' > \"$file\""),
+        home.see("mode"),
+        edit("printf 'max_mod = \"auto\"\\n[remote]\\nroots = 1\\n' > \"$file\""),
+        home.see("mode"),
+        // The next edit goes on with what was typed.
+        edit("printf '[remote]\\nmax_mode = \"manual\"\\n' > \"$file\""),
+        // Another writer meanwhile: neither is lost.
+        edit(&format!(
+            "printf '\\n# typed\\n' >> \"$file\"; echo '# other' >> {}",
+            home.config().display()
+        )),
+        edit("exit 3"),
+    ]
+    .join("\n");
+    assert_snapshot!(all, @r#"
+       Unchanged  ~/.config/lembas/config.toml
+    exit 0
+
+    $ lembas config check
+            Well  ~/.config/lembas/config.toml
+    exit 0
+
+         Changed  ~/.config/lembas/config.toml
+          Limits  works in no folder yet, up to Edit, scheduled work off
+    exit 0
+
+    $ lembas mode
+    edit
+    ! It changes files in the allowed folders and runs boxed commands without asking; what leaves the box asks.
+    exit 0
+
+    error: ~/.config/lembas/config.draft.toml has 2 mistakes
+      why: line 1: max_mod is not a setting. The nearest is max_mode, which belongs into [remote].
+           line 3: roots must be a list, as in ["~/projects"], not 1.
+      try: lembas config edit
+    exit 78
+
+    $ lembas mode
+    edit
+    ! It changes files in the allowed folders and runs boxed commands without asking; what leaves the box asks.
+    exit 0
+
+         Changed  ~/.config/lembas/config.toml
+          Limits  works in no folder yet, up to Manual, scheduled work off
+    Going on with what was left in ~/.config/lembas/config.draft.toml.
+    exit 0
+
+    error: ~/.config/lembas/config.toml was changed by another while it was edited
+      why: what you wrote is in ~/.config/lembas/config.draft.toml
+      try: lembas config edit
+    exit 78
+
+    Going on with what was left in ~/.config/lembas/config.draft.toml.
+    error: the editor HOME/editor.sh --wait did not end well, and nothing was changed
+      why: exit status: 3
+      try: EDITOR=/path/to/another lembas config edit
+      or:  cat HOME/.config/lembas/config.draft.toml    what you wrote
+    exit 69
+    "#);
+    let draft = home.home().join(".config/lembas/config.draft.toml");
+    assert!(std::fs::read_to_string(draft).unwrap().contains("# typed"));
 }

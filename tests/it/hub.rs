@@ -2,10 +2,10 @@
 
 mod asks;
 mod chats;
-mod device;
+pub(crate) mod device;
 mod linking;
 mod models;
 mod pairing;
-mod rig;
+pub(crate) mod rig;
 mod signing;
 mod upstream;

@@ -6,5 +6,5 @@
 mod dialling;
 mod finding;
 mod pairing;
-mod server;
+pub(crate) mod server;
 mod trust;

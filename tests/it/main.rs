@@ -19,6 +19,7 @@ mod hub;
 mod layers;
 mod link;
 mod oracle;
+mod refusals;
 mod schema;
 mod spec;
 mod turn;

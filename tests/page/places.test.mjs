@@ -1,11 +1,12 @@
 // Each place in each of its states, at 320 and 1440 px, light and dark: drawn, kept as a picture outside the project,
-// never wider than the window, and without a control that has no name (U29, U53).
+// never wider than the window, and by checks.mjs fit for everybody (U25, U29, U53, U55).
 import { after, test } from "node:test";
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { frames, open, quit } from "./rig.mjs";
+import { axe, fit, focusRings, landmarks } from "./checks.mjs";
 import { chatOf, freshWorld, longWorld, lookWorld } from "./fake/world.mjs";
 
 const SHOTS = process.env.LEMBAS_SHOTS ?? join(tmpdir(), "lembas-shots");
@@ -43,21 +44,12 @@ const PLACES = {
   setup: ["/signin?setup=ONE-TIME", out()],
 };
 
-const NAMED = new Set(["button", "link", "textbox", "checkbox", "radio", "combobox", "switch", "menuitem", "spinbutton", "searchbox", "listbox"]);
-
-async function nameless(page, context) {
-  const cdp = await context.newCDPSession(page);
-  const { nodes } = await cdp.send("Accessibility.getFullAXTree");
-  await cdp.detach();
-  return nodes.filter((node) => !node.ignored && NAMED.has(node.role?.value) && !node.name?.value?.trim()).map((node) => `${node.role.value} ${JSON.stringify(node.properties ?? [])}`);
-}
-
-const SIZES = [{ width: 320, height: 640, touch: true }, { width: 1440, height: 900, touch: false }];
+const SIZES = [{ width: 320, height: 640, touch: true }, { width: 768, height: 1024, touch: true }, { width: 1440, height: 900, touch: false }];
 
 for (const size of SIZES) {
-  test(`each place fits ${size.width} px, and every control has a name`, async (t) => {
+  test(`each place fits ${size.width} px, and can be read, pressed and heard by everybody`, async (t) => {
     const it = await open(lookWorld(), "/", size);
-    const { page, context } = it;
+    const { page } = it;
     for (const [name, [path, world, how = {}]] of Object.entries(PLACES)) {
       await t.test(name, async () => {
         it.hub.world = world();
@@ -71,12 +63,11 @@ for (const size of SIZES) {
           await page.emulateMedia({ colorScheme: scheme });
           await frames(page);
           await page.screenshot({ path: join(SHOTS, `${name}-${size.width}-${scheme}.png`) });
+          assert.deepEqual(await axe(page), [], scheme);
         }
-        const [wide, seen] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
-        assert.ok(wide <= seen, `${wide} > ${seen}`);
-        assert.deepEqual(await nameless(page, context), []);
-        const small = await page.evaluate(() => [...document.querySelectorAll("input, textarea, select")].filter((el) => parseFloat(getComputedStyle(el).fontSize) < 16 && el.type !== "radio" && el.type !== "checkbox").map((el) => el.id));
-        assert.deepEqual(small, [], "text fields of at least 16 px");
+        assert.deepEqual(await fit(page, size), []);
+        assert.deepEqual(await landmarks(page), []);
+        if (!size.touch) assert.deepEqual(await focusRings(page), []);
       });
     }
     await it.close();

@@ -96,7 +96,7 @@ test("who is signed in: this one marked, one ended, all others ended", async () 
 test("first run: what the practice model is, and one press to a chat", async () => {
   const it = await open(freshWorld(), "/");
   const { page, hub } = it;
-  await page.getByText("This is the practice model: a script without intelligence, so that you can try everything without a key. It shows an answer, a read, a command that asks, an edit, a plan and a subagent.").waitFor();
+  await page.getByText("This is the practice model: a script without intelligence, so that you can try everything without a key. It shows an answer, a read, a command that asks, an edit and a plan.").waitFor();
   await page.getByRole("button", { name: "Start a practice chat" }).click();
   await page.locator("#message").waitFor();
   const [{ body }] = hub.calls("POST", /^\/chats$/);

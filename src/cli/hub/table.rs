@@ -7,7 +7,7 @@ use jsonrpsee_types::{ErrorObjectOwned, Params};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::daemon::control::{Detail, Methods, RpcModule, refusal};
+use crate::daemon::control::{Detail, Methods, RpcModule, read, refusal};
 use crate::hub::Hub;
 use crate::hub::models::{AddError, NewModel};
 
@@ -61,6 +61,12 @@ struct Named {
     name: String,
 }
 
+/// Whose link is wished; the owner's where nobody is named.
+#[derive(Debug, Deserialize)]
+struct Whose {
+    name: Option<String>,
+}
+
 type Said = Result<Value, ErrorObjectOwned>;
 
 /// The table of a hub.
@@ -69,9 +75,15 @@ type Said = Result<Value, ErrorObjectOwned>;
 /// When a name is given twice, which is a fault of ours.
 pub(crate) fn methods(hub: Hub) -> anyhow::Result<Methods> {
     let mut table = RpcModule::new(hub);
-    method(&mut table, LINK, |hub, _: Value| async move {
-        let link = hub.one_time_link().await.map_err(|error| unsaved(&error))?;
-        Ok(json!(Link::from(link)))
+    method(&mut table, LINK, |hub, whose: Whose| async move {
+        let link = match &whose.name {
+            None => Some(hub.one_time_link().await.map_err(|error| unsaved(&error))?),
+            Some(name) => hub.link_of(name).await.map_err(|error| unsaved(&error))?,
+        };
+        match link {
+            Some(link) => Ok(json!(Link::from(link))),
+            None => Err(no_account(whose.name.as_deref().unwrap_or_default())),
+        }
     })?;
     method(&mut table, MODELS, |hub, _: Value| async move {
         let models = hub.models().await.map_err(|error| unsaved(&error))?;
@@ -137,7 +149,7 @@ where
     W: Future<Output = Said> + Send + 'static,
 {
     table.register_async_method(name, move |params: Params<'static>, hub, _| {
-        let read = params.parse::<P>();
+        let read = read(&params);
         let answer = answer.clone();
         async move { answer(hub, read?).await }
     })?;
@@ -158,6 +170,18 @@ fn said(code: &str, error: &dyn std::error::Error, fix: &str) -> ErrorObjectOwne
 
 fn unsaved(error: &crate::store::db::StoreError) -> ErrorObjectOwned {
     said("unavailable", error, "df -h ~")
+}
+
+fn no_account(name: &str) -> ErrorObjectOwned {
+    refusal(
+        format!("there is no account called {name}"),
+        Detail {
+            code: "no_account".to_owned(),
+            why: None,
+            fixes: vec!["lembas hub user list".to_owned()],
+            number: None,
+        },
+    )
 }
 
 fn no_model(name: &str) -> ErrorObjectOwned {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
+use jsonrpsee_types::ErrorObjectOwned;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use tokio_util::codec::{Framed, FramedParts, LinesCodec};
 
 use super::{Detail, MAX_ANSWER, check_peer};
 use crate::clock;
+use crate::text::json;
 
 /// A daemon that does not take a connection within this hangs.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -34,7 +36,7 @@ pub enum ControlError {
     #[error("{text}")]
     Refused { text: String, detail: Detail },
     #[error("the daemon answered something this command does not understand")]
-    Strange(#[source] Option<serde_json::Error>),
+    Strange(Option<String>),
 }
 
 impl Client {
@@ -68,7 +70,7 @@ impl Client {
         params: &impl Serialize,
     ) -> Result<T, ControlError> {
         let value = self.send(method, params).await?;
-        serde_json::from_value(value).map_err(|error| ControlError::Strange(Some(error)))
+        json::read(value).map_err(|why| ControlError::Strange(Some(why)))
     }
 
     async fn send(&mut self, method: &str, params: &impl Serialize) -> Result<Value, ControlError> {
@@ -104,21 +106,34 @@ impl Client {
 /// # Errors
 /// As [`Client::request`].
 pub fn read(line: &str) -> Result<Value, ControlError> {
-    let mut answer: Value =
-        serde_json::from_str(line).map_err(|error| ControlError::Strange(Some(error)))?;
+    let mut answer: Value = serde_json::from_str(line)
+        .map_err(|error| ControlError::Strange(Some(json::about("", &error.to_string()))))?;
     if let Some(error) = answer.get("error") {
         let text = error.get("message").and_then(Value::as_str);
-        let detail = error
-            .get("data")
-            .and_then(|data| serde_json::from_value(data.clone()).ok())
-            .unwrap_or_default();
-        return Err(ControlError::Refused {
-            text: text.unwrap_or("it was refused").to_owned(),
-            detail,
-        });
+        return Err(refused(text.unwrap_or("it was refused"), error.get("data")));
     }
     match answer.get_mut("result") {
         Some(result) => Ok(result.take()),
         None => Err(ControlError::Strange(None)),
+    }
+}
+
+fn refused(text: &str, data: Option<&Value>) -> ControlError {
+    let detail = data
+        .and_then(|data| serde_json::from_value(data.clone()).ok())
+        .unwrap_or_default();
+    ControlError::Refused {
+        text: text.to_owned(),
+        detail,
+    }
+}
+
+/// What a daemon would have answered, of a command that did it by itself.
+impl From<ErrorObjectOwned> for ControlError {
+    fn from(error: ErrorObjectOwned) -> Self {
+        let data = error
+            .data()
+            .and_then(|data| serde_json::from_str(data.get()).ok());
+        refused(error.message(), data.as_ref())
     }
 }

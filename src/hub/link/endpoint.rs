@@ -45,9 +45,13 @@ pub(super) async fn upgrade(
                         let run = run::run(shared, link, socket, old_token);
                         let _panicked = tasks.spawn("link", run).await;
                     }),
-                Err(rejection) => {
+                Err(_) => {
                     shared.links.leave(&link);
-                    rejection.into_response()
+                    let text = format!(
+                        "This is a link: dial it as a WebSocket, with {}.",
+                        ws::SUBPROTOCOL
+                    );
+                    *refuse(&shared, StatusCode::BAD_REQUEST, &text, json!({}))
                 }
             }
         }
@@ -68,7 +72,7 @@ async fn admit(
 ) -> Result<(Link, bool), Refusal> {
     let address = remote.words();
     if let Err(wait) = shared.gate.check(What::LinkDial, &address) {
-        let text = "Too many dials from this address were refused.";
+        let text = "Too many dials from this address were refused: this computer waits and dials again by itself.";
         let mut refusal = refuse(shared, StatusCode::TOO_MANY_REQUESTS, text, json!({}));
         let wait = HeaderValue::from(wait.as_secs().max(1));
         refusal.headers_mut().insert(header::RETRY_AFTER, wait);
@@ -85,12 +89,14 @@ async fn admit(
     // What is missing is told before what is wrong (L4).
     for (name, value) in [(ws::HEADER_DEVICE, &said), (ws::HEADER_BOOT, &boot)] {
         if value.is_empty() || value.len() > 128 {
-            let text = format!("The header {name} is missing or too long.");
+            let text = format!(
+                "{name} is missing, or longer than 128 characters: update lembas on this computer."
+            );
             return Err(refuse(shared, StatusCode::BAD_REQUEST, &text, json!({})));
         }
     }
     if said != device {
-        let text = "This token belongs to another computer.";
+        let text = "This token belongs to another computer: link this one anew.";
         let reason = json!({ "reason": "device" });
         return Err(refuse(shared, StatusCode::FORBIDDEN, text, reason));
     }
@@ -152,7 +158,7 @@ fn protocol(shared: &Shared, headers: &HeaderMap) -> Result<(), Refusal> {
 async fn token(shared: &Shared, headers: &HeaderMap) -> Result<(String, String, bool), Refusal> {
     let bearer = text(headers, "authorization");
     let Some(token) = bearer.strip_prefix("Bearer ") else {
-        let text = "A link needs the token of a paired computer.";
+        let text = "A link needs the token of a paired computer: link this one with lembas link.";
         let mut refusal = refuse(shared, StatusCode::UNAUTHORIZED, text, json!({}));
         refusal
             .headers_mut()
@@ -171,7 +177,7 @@ async fn token(shared: &Shared, headers: &HeaderMap) -> Result<(String, String, 
         TokenUse::Good { .. } => Err(invalid(
             shared,
             "scope",
-            "This token is not for linking.",
+            "This token is not for linking: link this computer anew.",
             None,
         )),
         TokenUse::Refused {

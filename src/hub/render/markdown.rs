@@ -5,7 +5,9 @@
 
 use std::sync::LazyLock;
 
-use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{
+    CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html,
+};
 
 use super::code;
 
@@ -27,12 +29,8 @@ static WALL: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
         "ol",
         "li",
         "blockquote",
-        "h1",
-        "h2",
         "h3",
         "h4",
-        "h5",
-        "h6",
         "table",
         "thead",
         "tbody",
@@ -50,6 +48,7 @@ static WALL: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
     .add_tag_attributes("a", ["href", "title"])
     .add_tag_attributes("ol", ["start"])
     .add_tag_attributes("input", ["type", "checked", "disabled"])
+    .add_tag_attributes("h3", ["class"])
     .add_tag_attributes("td", ["class"])
     .add_tag_attributes("th", ["class"])
     .url_schemes(["http", "https", "mailto"].into())
@@ -137,12 +136,25 @@ fn draw(events: Vec<Event<'_>>, coloured: bool) -> String {
     html::push_html(&mut out, tame(events).into_iter());
     let clean = WALL.clean(&out).to_string();
     if clean.starts_with("<table") {
-        return format!("<div class=\"scroll\">{clean}</div>");
+        return format!(
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"A table\">{clean}</div>"
+        );
     }
     clean.trim_end().to_owned()
 }
 
-/// HTML becomes text, pictures become links, HTML blocks become paragraphs.
+/// The place of an answer's headings among the page's own: below the chat's title and what the
+/// person wrote. The size stays told apart by a class.
+fn level(said: HeadingLevel) -> HeadingLevel {
+    if said <= HeadingLevel::H3 {
+        HeadingLevel::H3
+    } else {
+        HeadingLevel::H4
+    }
+}
+
+/// HTML becomes text, pictures become links, HTML blocks become paragraphs, headings take their
+/// place on the page.
 fn tame(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
     let mut out = Vec::with_capacity(events.len());
     let mut html = String::new();
@@ -160,6 +172,21 @@ fn tame(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
             }
             Event::Html(text) if in_html => html.push_str(&text),
             Event::Html(text) | Event::InlineHtml(text) => out.push(Event::Text(text)),
+            Event::Start(Tag::Heading { level: said, .. }) => {
+                out.push(Event::Start(Tag::Heading {
+                    level: level(said),
+                    id: None,
+                    classes: if said <= HeadingLevel::H2 {
+                        vec![CowStr::from("big")]
+                    } else {
+                        Vec::new()
+                    },
+                    attrs: Vec::new(),
+                }))
+            }
+            Event::End(TagEnd::Heading(said)) => {
+                out.push(Event::End(TagEnd::Heading(level(said))));
+            }
             Event::Start(Tag::Image {
                 link_type,
                 dest_url,
@@ -186,7 +213,7 @@ mod tests {
     fn prose_is_drawn_in_blocks() {
         let text = "# Two things\n\nIt *takes* the time from `clock`:\n\n- one;\n- two, **at** one hour.\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n";
         insta::assert_snapshot!(blocks(text).join("\n---\n"), @r#"
-        <h1>Two things</h1>
+        <h3 class="big">Two things</h3>
         ---
         <p>It <em>takes</em> the time from <code>clock</code>:</p>
         ---
@@ -195,7 +222,7 @@ mod tests {
         <li>two, <strong>at</strong> one hour.</li>
         </ul>
         ---
-        <div class="scroll"><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody>
+        <div class="scroll" tabindex="0" role="region" aria-label="A table"><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody>
         <tr><td>1</td><td>2</td></tr>
         </tbody></table>
         </div>

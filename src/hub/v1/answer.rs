@@ -1,7 +1,9 @@
 //! Answers in the form of a chat completion: streams of ours, and errors that a model client reads.
 
 use axum::body::Body;
+use axum::extract::Request;
 use axum::http::header;
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
@@ -19,6 +21,17 @@ where
         headers.insert(name, header::HeaderValue::from_static(value));
     }
     response
+}
+
+/// Every error of `/v1` in the form that clients of models read.
+pub(super) async fn errors(request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let status = response.status();
+    if status.is_client_error() || status.is_server_error() {
+        as_model_error(response).await
+    } else {
+        response
+    }
 }
 
 /// Our error with `message` beside `text`: clients of `/v1` read that one.

@@ -72,7 +72,7 @@ export const TEXTS = {
   "mode.auto.about": "Asks hardly ever. For work you would let run alone.",
   "mode.name": "Mode: {mode}", "model.name": "Model: {model}", "level.name": "Level: {level}",
   "mode.asked": "{mode} is asked for, not yet taken by {device}.", "mode.limit": "Up to {mode} is set on {device}. Only {device} can change that: `lembas config edit`",
-  "chooser.title": "How it works here", "chooser.name": "Mode {mode}, model {model}{level}. Change", "chooser.level": ", level {level}",
+  "chooser.title": "How it works here", "chooser.name": "{mode} · {model}{level}, change how it works", "chooser.level": " · {level}",
 
   // a chat
   "chat.loading": "Loading the last 50 messages", "chat.older": "Load older messages", "chat.older.loading": "Loading older messages", "chat.begin": "The beginning of this chat",
@@ -114,7 +114,7 @@ export const TEXTS = {
   "plan.count": "{done} of {of} done", "plan.done": "done", "plan.now": "at work", "plan.open": "not started", "plan.failed": "failed",
 
   // the side of a chat
-  "side.title": "This chat", "side.label": "Plan, files and the chat itself", "side.open": "Plan, files and the chat itself", "side.open.plan": "Plan {done} of {of}, files and the chat itself", "side.files": "Files changed", "side.chat": "Chat", "side.where": "on {device}, in {folder}",
+  "side.title": "This chat", "side.label": "Plan, files and the chat itself", "side.open": "Plan, files and the chat itself", "side.open.plan": "{done}/{of} of the plan, files and the chat itself", "side.files": "Files changed", "side.chat": "Chat", "side.where": "on {device}, in {folder}",
   "rename.label": "Title", "archived": "“{title}” is archived.", "delete.title": "Delete this chat", "delete.words": "“{title}” is deleted here and on {device}. Changes to files stay. This cannot be undone.",
 
   // approvals
@@ -151,7 +151,7 @@ export const TEXTS = {
   "rename.device": "Rename {device}", "forget": "Forget it", "forget.dots": "Forget it…", "forget.title": "Forget {device}", "forget.words": "What is kept here of {device} is deleted: its chats and their answers. Nothing on {device} changes. This cannot be undone.", "revoke": "Take access back", "revoke.dots": "Take access back…", "revoke.title": "Take access back from {device}", "revoke.words": "{device} is ended here at once and cannot come back by itself. Nothing on it is deleted, and its chats stay readable here.",
   "signed.loading": "Loading who is signed in", "signed.browser": "A browser", "signed.this": "this one", "signed.end": "End", "signed.end.name": "End {name}", "signed.seen": "seen {time}", "signed.since": "since {day}", "signed.count": "{n} signed in", "signed.end_others": "End all others",
   "models.empty": "No model yet.", "models.words": "A model is tried before it is saved.",
-  "model.add": "Add a model", "model.added": "{name} is added.", "model.default": "used when nothing is chosen", "model.make_default": "Use by default", "model.make_default.name": "Use {name} by default", "model.remove.name": "Remove {name}", "model.remove.title": "Remove {name}", "model.remove.words": "Chats that use it stay readable; they need another model to go on. Its key is deleted here.",
+  "model.add": "Add a model", "model.added": "{name} is added.", "model.default": "used when nothing is chosen", "model.make_default": "Use by default", "model.make_default.name": "Use by default: {name}", "model.remove.name": "Remove {name}", "model.remove.title": "Remove {name}", "model.remove.words": "Chats that use it stay readable; they need another model to go on. Its key is deleted here.",
   "model.practice.about": "a script without intelligence, to try everything without a key", "model.context": "{count} tokens of context", "model.tools": "calls tools", "model.no_tools": "calls no tools", "model.images": "sees images", "model.no_images": "sees no images",
   "model.url": "Address", "model.url.hint": "Of a server that speaks the OpenAI API, as seen from this instance.", "model.id": "Name of the model there", "model.id.hint": "As the server calls it.", "model.names": "It has: {names}", "model.key": "Key", "model.key.hint": "Empty when it needs none. It is never shown again.", "model.name.label": "Called here", "model.name.hint": "Empty: the same name.",
   "model.try": "Try it", "model.trying": "Trying it", "model.save": "Save it", "model.saving": "Saving it", "model.answers": "answers in {time}", "model.answers.plain": "answers",

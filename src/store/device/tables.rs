@@ -3,7 +3,7 @@
 use crate::store::db::Migration;
 
 /// All steps, oldest first.
-pub const MIGRATIONS: &[Migration] = &[(1, FIRST)];
+pub const MIGRATIONS: &[Migration] = &[(1, FIRST), (2, REFUSED)];
 
 const FIRST: &str = "
 create table state (
@@ -121,4 +121,18 @@ create trigger audit_kept before delete on audit
 when old.time > (unixepoch() - 31536000) * 1000 begin
     select raise(abort, 'the audit log is kept for a year');
 end;
+";
+
+const REFUSED: &str = "
+create table refused (
+    number  integer primary key autoincrement,
+    origin  text not null,
+    command text not null,
+    cwd     text not null,
+    made    integer not null,
+    body    text not null,
+    -- The rule that a yes makes; null: its like cannot be remembered.
+    rule    text,
+    unique (origin, command, cwd)
+) strict;
 ";

@@ -274,3 +274,15 @@ async fn over_tls_there_is_http_2_and_a_cookie_that_stays_there() {
     assert!(answer.headers().contains_key("strict-transport-security"));
     soon(tasks.end()).await;
 }
+
+#[tokio::test]
+async fn many_guesses_at_once_are_no_more_than_one_after_the_other() {
+    let rig = Rig::signed().await;
+    let guesses = (0..40).map(|n| {
+        let body = json!({ "name": "somebody", "password": format!("guess number {n}") });
+        rig.call(Method::POST, "/signin", Some(body))
+    });
+    let answers = futures_util::future::join_all(guesses).await;
+    let told = |status: u16| answers.iter().filter(|(s, _)| s.as_u16() == status).count();
+    assert_eq!((told(403), told(429)), (10, 30));
+}

@@ -13,28 +13,28 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
 
-pub(super) type Socket = WebSocketStream<Box<dyn Io>>;
+pub(crate) type Socket = WebSocketStream<Box<dyn Io>>;
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
-    pub(super) method: String,
-    pub(super) path: String,
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) path: String,
     lines: Vec<(String, String)>,
-    pub(super) body: String,
+    pub(crate) body: String,
 }
 
 impl Request {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let line = self.lines.iter().find(|(other, _)| other == name);
         line.map(|(_, value)| value.as_str())
     }
 
     /// A field of a form.
-    pub(super) fn field(&self, name: &str) -> Option<String> {
+    pub(crate) fn field(&self, name: &str) -> Option<String> {
         let base = reqwest::Url::parse(&format!("http://x/?{}", self.body)).unwrap();
         let mut pairs = base.query_pairs();
         pairs
@@ -44,7 +44,7 @@ impl Request {
 }
 
 /// What a request is answered with.
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// Status line, header lines, body.
     Http(&'static str, Vec<String>, String),
     /// 101, and the socket goes to the test.
@@ -56,17 +56,17 @@ pub(super) enum Reply {
 }
 
 impl Reply {
-    pub(super) fn json(value: &serde_json::Value) -> Self {
+    pub(crate) fn json(value: &serde_json::Value) -> Self {
         Self::status("200 OK", value)
     }
 
-    pub(super) fn status(status: &'static str, value: &serde_json::Value) -> Self {
+    pub(crate) fn status(status: &'static str, value: &serde_json::Value) -> Self {
         let kind = "content-type: application/json".to_owned();
         Self::Http(status, vec![kind], value.to_string())
     }
 
     /// The same with one more header line.
-    pub(super) fn with(self, line: &str) -> Self {
+    pub(crate) fn with(self, line: &str) -> Self {
         match self {
             Self::Http(status, mut lines, body) => {
                 lines.push(line.to_owned());
@@ -79,19 +79,19 @@ impl Reply {
 
 type Answer = dyn Fn(&Request) -> Reply + Send + Sync;
 
-pub(super) struct Server {
-    pub(super) address: std::net::SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: std::net::SocketAddr,
     /// Upgraded sockets, in the order of their dials, with the request of each.
-    pub(super) sockets: mpsc::Receiver<(Request, Socket)>,
+    pub(crate) sockets: mpsc::Receiver<(Request, Socket)>,
     tasks: Tasks,
 }
 
 impl Server {
-    pub(super) async fn plain(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) async fn plain(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         Self::start("127.0.0.1:0".parse().unwrap(), None, answer).await
     }
 
-    pub(super) async fn start(
+    pub(crate) async fn start(
         at: std::net::SocketAddr,
         tls: Option<TlsAcceptor>,
         answer: impl Fn(&Request) -> Reply + Send + Sync + 'static,
@@ -138,19 +138,19 @@ impl Server {
         }
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// The next dial.
-    pub(super) async fn dialled(&mut self) -> (Request, Socket) {
+    pub(crate) async fn dialled(&mut self) -> (Request, Socket) {
         let wait = std::time::Duration::from_secs(20);
         let dialled = tokio::time::timeout(wait, self.sockets.recv()).await;
         dialled.expect("a dial comes").expect("the server runs")
     }
 
     /// Stops to listen and lets every connection go.
-    pub(super) async fn end(self) {
+    pub(crate) async fn end(self) {
         self.tasks.end().await;
     }
 }
@@ -229,14 +229,14 @@ async fn read(stream: &mut Box<dyn Io>) -> Option<Request> {
 
 /// A certificate authority of the test's, as PEM, and a server's TLS with a certificate of its for
 /// `localhost` and 127.0.0.1.
-pub(super) struct Tls {
-    pub(super) authority: String,
-    pub(super) certificate: Vec<u8>,
-    pub(super) acceptor: TlsAcceptor,
+pub(crate) struct Tls {
+    pub(crate) authority: String,
+    pub(crate) certificate: Vec<u8>,
+    pub(crate) acceptor: TlsAcceptor,
 }
 
 impl Tls {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

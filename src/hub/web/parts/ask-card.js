@@ -350,11 +350,10 @@ export function settledRow(ask) {
   const card = new AskCard();
   card.data = ask;
   const ending = card.ending();
-  return h("div", { class: "row", key: ask.ask },
+  // One thing to press: a link inside the line would be too small for a thumb.
+  return h(ask.chat ? "a" : "div", { class: "row", key: ask.ask, href: ask.chat && `/c/${encodeURIComponent(ask.chat)}` },
     ending.kids[0],
     h("span", { class: "t cut" }, h("code", null, ask.command || ask.kind)),
     when(ask.at ?? ask.made, "moment"),
-    h("span", { class: "l2" }, ending.kids[1].kids, sep(), ask.device_name,
-      ask.chat && [sep(), h("a", { href: `/c/${encodeURIComponent(ask.chat)}` }, ask.chat_title || t("untitled"))]));
+    h("span", { class: "l2" }, ending.kids[1].kids, sep(), ask.device_name, ask.chat && [sep(), ask.chat_title || t("untitled")]));
 }
-

@@ -10,9 +10,9 @@ import { paste } from "./copy.js";
 export const status = (shape, words, tone) => h("span", { class: `status${tone ? ` is-${tone}` : ""}` }, mark(shape), h("span", null, words));
 
 /** The state of a place: empty, loading, partial, offline, forbidden, error. */
-export function stateBox({ shape, title, words, line, buttons, tone, busy, card = true }) {
+export function stateBox({ shape, title, words, line, buttons, tone, busy, card = true, level = card ? 2 : 3 }) {
   return h("div", { class: `${card ? "card " : ""}state${busy ? " wait" : ""}`, "aria-busy": busy ? "true" : undefined, role: tone === "bad" ? "alert" : undefined },
-    h("h3", { class: tone === "bad" ? "is-bad" : undefined }, mark(shape), h("span", null, title)),
+    h(`h${level}`, { class: `h3 state-t${tone === "bad" ? " is-bad" : ""}` }, mark(shape), h("span", null, title)),
     words && h("p", null, words),
     line && paste(line),
     busy && [h("div", { class: "bone w1" }), h("div", { class: "bone w3" }), h("div", { class: "bone w2" })],
@@ -20,11 +20,11 @@ export function stateBox({ shape, title, words, line, buttons, tone, busy, card 
 }
 
 /** A trouble in a place, with the way on. */
-export function troubleBox(trouble, again, { title, card } = {}) {
+export function troubleBox(trouble, again, { title, card, level } = {}) {
   const command = trouble.tries.find((one) => one.startsWith("lembas "));
   const hints = trouble.tries.filter((one) => one !== command);
   return stateBox({
-    shape: trouble.code === "forbidden" ? "miss" : trouble.unknown ? "cut" : "warn", tone: trouble.unknown || trouble.code === "forbidden" ? undefined : "bad", card,
+    shape: trouble.code === "forbidden" ? "miss" : trouble.unknown ? "cut" : "warn", tone: trouble.unknown || trouble.code === "forbidden" ? undefined : "bad", card, level,
     title: title ?? trouble.text,
     words: [title && `${trouble.text} `, trouble.why && `${trouble.why} `, hints.join(" ")].filter(Boolean),
     line: command,

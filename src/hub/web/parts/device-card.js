@@ -56,7 +56,7 @@ function never(device) {
 }
 
 function noRoots(device) {
-  return h("div", { class: "state", key: "roots" }, h("h3", null, t("roots.title", { device: device.name })), h("p", null, t("roots.words", { device: device.name })), paste("lembas roots add ~/projects"));
+  return h("div", { class: "state", key: "roots" }, h("h3", { class: "state-t" }, t("roots.title", { device: device.name })), h("p", null, t("roots.words", { device: device.name })), paste("lembas roots add ~/projects"));
 }
 
 async function retry(device) {

@@ -54,7 +54,7 @@ function said(item, view) {
   const device = view.deviceName();
   const word = item.state === "taken" ? t("said.taken", { device }) : item.state === "failed" ? t("said.failed") : t(item.state === "sent" ? "said.sent" : "said.saved");
   return h("div", { class: "said" },
-    h("h3", { class: "sr" }, t("said.by_you")),
+    h("h2", { class: "sr" }, t("said.by_you")),
     h("div", { html: item.html ?? "" }),
     h("span", { class: "meta" }, word, item.time && [sep(), h("time", { datetime: new Date(item.time).toISOString(), title: absolute(item.time) }, clock(item.time))]));
 }
@@ -62,7 +62,7 @@ function said(item, view) {
 function outgoing(one, view) {
   const words = one.state === "failed" ? (one.trouble ? t("said.refused", { why: one.trouble }) : t("said.failed")) : one.state === "sent" ? t("said.sent") : t("said.saved");
   return h("div", { class: `said${one.state === "failed" ? " is-failed" : ""}` },
-    h("h3", { class: "sr" }, t("said.by_you")),
+    h("h2", { class: "sr" }, t("said.by_you")),
     h("div", null, h("p", { class: "pre-line" }, one.text)),
     h("span", { class: "meta" }, words,
       one.state === "failed" && h("span", { class: "links" },

@@ -57,7 +57,7 @@ export class LinkForm extends HTMLElement {
     try {
       await (yes ? api.linkApprove(code) : api.linkDeny(code));
       this.put({ busy: false, found: null, code: "", done: { yes, name: found.device.name } });
-      this.querySelector("h3")?.focus();
+      this.querySelector("h2, h3")?.focus();
     } catch (trouble) {
       this.put({ busy: false, trouble });
     }
@@ -75,14 +75,14 @@ export class LinkForm extends HTMLElement {
   view() {
     const { code, found, trouble, busy, done } = this.state;
     if (done) {
-      return h("div", { class: "card pad stack", role: "status" }, h("h3", { tabindex: "-1" }, t(done.yes ? "link.done" : "link.denied", { name: done.name })),
+      return h("div", { class: "card pad stack", role: "status" }, h(this.plain ? "h2" : "h3", { class: "h3", tabindex: "-1" }, t(done.yes ? "link.done" : "link.denied", { name: done.name })),
         h("p", { class: "muted" }, t(done.yes ? "link.done.words" : "link.denied.words", { name: done.name })),
         done.yes && paste("lembas roots add ~/projects"),
         h("div", { class: "btns" }, h("a", { class: "btn btn-1", href: "/" }, t("places.home")), h("button", { class: "btn btn-q", type: "button", onclick: () => this.put({ done: null }) }, t("link.another"))));
     }
     const left = found?.expires ? found.expires - hubNow() : null;
     return h("form", { class: "card pad link-form", id: "link", "aria-labelledby": "link-title", onsubmit: (event) => { event.preventDefault(); if (!found && this.state.code.length === 9) this.lookup(); } },
-      h("h3", { id: "link-title", class: this.plain ? "sr" : undefined }, t("link.a.computer")),
+      h(this.plain ? "h2" : "h3", { id: "link-title", class: this.plain ? "sr" : undefined }, t("link.a.computer")),
       h("ol", { class: "do" },
         h("li", null, h("p", null, t("link.run")), paste(`lembas link ${store.me?.instance?.url ?? location.origin}`)),
         h("li", null, field({

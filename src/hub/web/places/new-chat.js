@@ -111,7 +111,7 @@ function refusal(trouble, device) {
 }
 
 function browser(device, state, act) {
-  if (state.listTrouble) return troubleBox(state.listTrouble, () => act.browse(), { card: false });
+  if (state.listTrouble) return troubleBox(state.listTrouble, () => act.browse(), { card: false, level: 2 });
   const { list } = state;
   if (!list) return h("p", { class: "meta pad-s", role: "status" }, t("new.browse.loading", { device: device.name }));
   return h("div", { class: "browse" },

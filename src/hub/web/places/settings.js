@@ -151,8 +151,8 @@ function forget(device) {
 }
 
 function sessions(state, renew) {
-  if (state.trouble) return troubleBox(state.trouble, renew);
-  if (!state.sessions) return stateBox({ shape: "work", title: t("signed.loading"), busy: true });
+  if (state.trouble) return troubleBox(state.trouble, renew, { level: 3 });
+  if (!state.sessions) return stateBox({ shape: "work", title: t("signed.loading"), busy: true, level: 3 });
   const here = (one) => Boolean(one.this ?? one.current);
   const list = [...state.sessions].sort((a, b) => Number(here(b)) - Number(here(a)) || (b.seen ?? 0) - (a.seen ?? 0));
   const end = async (run) => {
