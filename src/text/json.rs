@@ -233,7 +233,7 @@ mod tests {
         .map(|text| {
             let mut reader = serde_json::Deserializer::from_str(text);
             let read = serde_path_to_error::deserialize::<_, Value>(&mut reader)
-                .map_err(|error| super::said(&error));
+                .map_err(|error| said(&error));
             read.and_then(|_| reader.end().map_err(|error| about("", &error.to_string())))
                 .unwrap_err()
         })
