@@ -266,6 +266,8 @@ async def test_dialling_stops(tmp_path, status, body, headers):
         while not b.inst.dialled.empty():
             b.inst.dialled.get_nowait()
         await asyncio.wait_for(b.inst.dialled.get(), 20)
+        phase = {401: "revoked", 409: "replaced"}[status]
+        await b.pc.until("status", lambda said: said["linked"]["state"] == phase)
         dials = len(b.inst.dials)
         await b.pc.ok("link", "take" if status == 409 else "retry")
         link = await b.inst.link()
