@@ -84,9 +84,24 @@ impl Epoch for Store {
     }
 }
 
-/// Which model a session gets when its client, which knows none of ours, names none.
+/// What the model API says of a model that a client names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// It is served, with these levels besides `default` (models/schema.json).
+    Served { levels: Vec<String> },
+    /// The list has no such model.
+    NotServed,
+    /// The list could not be had; whether it is served shows when it is asked.
+    Unknown,
+}
+
+/// The models that sessions may be opened with.
 pub trait Models: Send + Sync + 'static {
+    /// Which one a session gets when its client, which knows none of ours, names none.
     fn default(&self, origin: &Origin) -> BoxFuture<'static, Option<String>>;
+
+    /// Looks a name up (S3).
+    fn named(&self, origin: &Origin, model: &str) -> BoxFuture<'static, Named>;
 }
 
 /// What a device is made of.

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use crate::config::{Approvals, Mode};
 use crate::ids::{Digest, SessionId};
-use crate::store::item::AskBody;
+use crate::store::item::{AskBody, Question};
 
 pub use engine::Engine;
 pub use facts::{Facts, Strength};
@@ -53,8 +53,10 @@ pub enum Action {
         diff: String,
     },
     Execute(Command),
-    /// Touches nothing but the session: plan, questions.
+    /// Touches nothing but the session: the plan.
     Interact,
+    /// Asks the person something, which nobody but the person can settle.
+    Question(Question),
 }
 
 /// A shell command, verbatim.

@@ -4,6 +4,7 @@
 //! it run, with the grant. A tool's failure is data for the model, never an error of ours.
 
 mod args;
+mod ask;
 mod bash;
 mod edit;
 mod glob;
@@ -231,6 +232,7 @@ impl Tools {
             Arc::new(edit::Edit),
             Arc::new(plan::PlanWrite),
             Arc::new(plan::PlanUpdate),
+            Arc::new(ask::AskUser),
         ])
     }
 

@@ -127,13 +127,22 @@ async fn say(connection: Arc<Connection>, ask: OpenAsk, mark: watch::Sender<bool
         return;
     };
     let call = call_of(&ask, &*session).await;
-    let scopes = connection.limits.scopes(&ask.body.scopes);
+    let separate = connection.client().has(Capability::Asks);
+    let question = ask.body.question.as_ref();
+    // A question gives no right: it is answered from wherever it is asked.
+    let scopes = match question {
+        Some(_) => ask.body.scopes.clone(),
+        None => connection.limits.scopes(&ask.body.scopes),
+    };
     let scheduled = session.scheduled();
     let now = clock::now_ms();
-    let params = ask::request(&ask, call.as_ref(), scheduled.as_ref(), &scopes, now);
-    let asked = connection
-        .peer
-        .request("session/request_permission", params);
+    let scheduled = scheduled.as_ref();
+    let params = ask::request(&ask, call.as_ref(), scheduled, &scopes, separate, now);
+    let method = match question {
+        Some(_) if separate => "_lembas/ask",
+        _ => "session/request_permission",
+    };
+    let asked = connection.peer.request(method, params);
     tokio::pin!(asked);
     // The first poll puts it into the queue, unless that is full.
     let early = asked.as_mut().now_or_never();
@@ -145,18 +154,24 @@ async fn say(connection: Arc<Connection>, ask: OpenAsk, mark: watch::Sender<bool
         Some(answer) => answer,
         None => asked.await,
     };
-    let separate = connection.client().has(Capability::Asks);
-    let (outcome, scope, note) = match answer.map(ask::said) {
+    let mut selected = Vec::new();
+    let (outcome, scope, note) = match answer.map(|answer| ask::said(answer, question)) {
+        // An answer by the request itself counts only where it is the only way.
+        Ok(Said::Chose(..) | Said::Picked(_)) if separate => return,
         Ok(Said::Chose(outcome, scope)) => (outcome, scope, None),
+        Ok(Said::Picked(choice)) => {
+            selected.push(choice);
+            (Outcome::Allow, Scope::Once, None)
+        }
         // The link is gone: the ask stays open and is said again.
         Err(CallError::Closed { .. }) => return,
         // The answer comes by itself.
         Ok(_) | Err(_) if separate => return,
-        Ok(Said::Nothing) => (Outcome::Refuse, Scope::Once, None),
+        Ok(Said::Nothing) => (Outcome::Cancel, Scope::Once, None),
         Ok(Said::Nonsense) | Err(_) => {
             tracing::warn!(ask = %ask.body.ask, "a client could not answer a question");
             let note = "the program that was asked could not show the question".to_owned();
-            (Outcome::Refuse, Scope::Once, Some(note))
+            (Outcome::Cancel, Scope::Once, Some(note))
         }
     };
     let answer = Answer {
@@ -165,6 +180,7 @@ async fn say(connection: Arc<Connection>, ask: OpenAsk, mark: watch::Sender<bool
         outcome,
         scope,
         note,
+        selected,
         origin: connection.origin.clone(),
         by: connection.who(),
     };
@@ -177,11 +193,20 @@ async fn say(connection: Arc<Connection>, ask: OpenAsk, mark: watch::Sender<bool
     }
 }
 
-/// The call that an ask is about: one of the items before it in the same step.
+/// The call that an ask is about: one of the items before it in the same step. A read may answer
+/// fewer items than there are (what is in memory is not read together with the disk), so it goes
+/// on until the ask itself is passed.
 async fn call_of(ask: &OpenAsk, session: &dyn super::port::OneSession) -> Option<Item> {
-    let from = Seq(ask.seq.0.saturating_sub(64));
-    let items = session.items(from, 65).await.ok()?;
-    items
-        .into_iter()
-        .find(|item| matches!(&item.body, Body::Call { call, .. } if *call == ask.body.call))
+    let mut from = Seq(ask.seq.0.saturating_sub(64));
+    loop {
+        let items = session.items(from, 65).await.ok()?;
+        let last = items.last()?.seq;
+        let mut items = items.into_iter();
+        let call = items
+            .find(|item| matches!(&item.body, Body::Call { call, .. } if *call == ask.body.call));
+        if call.is_some() || last >= ask.seq {
+            return call;
+        }
+        from = Seq(last.0 + 1);
+    }
 }

@@ -89,9 +89,17 @@ pub(crate) struct Client {
     both: BTreeSet<Capability>,
     /// How a person would call it: its title or name.
     pub(crate) name: Option<String>,
+    /// The epoch and head of this computer as it last heard them (H3).
+    seen: Option<(String, i64)>,
 }
 
 impl Client {
+    pub(crate) fn seen(&self) -> Option<(&str, i64)> {
+        self.seen
+            .as_ref()
+            .map(|(epoch, head)| (epoch.as_str(), *head))
+    }
+
     pub(crate) fn has(&self, capability: Capability) -> bool {
         self.both.contains(&capability)
     }
@@ -115,6 +123,10 @@ struct ClientMeta {
     instance: Option<String>,
     #[serde(default)]
     capabilities: Vec<String>,
+    #[serde(default)]
+    epoch: Option<String>,
+    #[serde(default)]
+    head: Option<i64>,
 }
 
 /// Reads an `initialize`, and refuses a client that we cannot work with.
@@ -161,6 +173,7 @@ pub(crate) fn read(params: Value, origin: &Origin) -> Result<Client, RpcError> {
         lembas: true,
         both,
         name,
+        seen: meta.epoch.zip(meta.head),
     })
 }
 

@@ -7,7 +7,7 @@ use super::connection::Connection;
 use super::error::{self, Refusal, SCHEDULED, bad};
 use super::inbound::{self, mode_name};
 use super::limits::Lowered;
-use super::opening::{modes, state};
+use super::opening::{level, level_word, modes, served, state};
 use super::prompt::BEHIND;
 use crate::config::Mode;
 use crate::ids::SessionId;
@@ -132,8 +132,15 @@ async fn set_option(connection: &Connection, params: Value) -> Result<Value, Rpc
         "mode" => {
             set_mode(connection, &id, &value).await?;
         }
-        "model" => session.set_model(value).await.map_err(failed)?,
-        "level" => session.set_level(value.clone()).await.map_err(failed)?,
+        "model" => {
+            served(connection, &value).await?;
+            session.set_model(value).await.map_err(failed)?;
+        }
+        "level" => {
+            let model = session.summary().await.model;
+            let level = level(connection, &model, Some(value)).await?;
+            session.set_level(level_word(level)).await.map_err(failed)?;
+        }
         other => {
             let shown: String = other.chars().take(40).collect();
             return Err(bad(

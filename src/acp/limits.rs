@@ -61,9 +61,6 @@ pub trait Limits: Send + Sync + 'static {
     /// Those of the offered yeses that count when they come from here.
     fn scopes(&self, offered: &[Scope]) -> Vec<Scope>;
 
-    /// Seconds that a wait may be extended to.
-    fn max_wait(&self) -> u64;
-
     /// The `limits` object of the handshake and of `_lembas/status`; null where there are none.
     fn describe(&self) -> Value;
 }
@@ -122,11 +119,6 @@ impl Limits for Local {
 
     fn scopes(&self, offered: &[Scope]) -> Vec<Scope> {
         offered.to_vec()
-    }
-
-    fn max_wait(&self) -> u64 {
-        // A week: whoever sits at this computer sets no deadline for themselves by accident.
-        7 * 24 * 60 * 60
     }
 
     fn describe(&self) -> Value {

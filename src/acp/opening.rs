@@ -10,6 +10,7 @@ use agent_client_protocol_schema::v1;
 use futures_util::FutureExt as _;
 use serde_json::{Map, Value, json};
 
+use super::Named;
 use super::connection::Connection;
 use super::error::{self, REFUSED, Refusal, SCHEDULED, bad};
 use super::inbound::{self, NewMeta, mode_name};
@@ -90,6 +91,7 @@ async fn open(
     let model = model(connection, meta.model.clone())
         .await
         .map_err(in_run)?;
+    let level = level(connection, &model, meta.level).await?;
     let agents = meta.agents.map(inbound::Agents::check).transpose()?;
     let new = NewSession {
         origin: connection.origin.clone(),
@@ -97,7 +99,7 @@ async fn open(
         also: resolved,
         model,
         mode: mode.mode,
-        level: meta.level,
+        level,
         agents: agents.map(|agents| json!(agents)),
         said: meta.said,
         context: meta.context,
@@ -134,7 +136,7 @@ async fn opened(
 ) -> Value {
     let summary = session.summary().await;
     let mut ours = state(connection, &summary);
-    ours.insert("level".to_owned(), json!(session.level()));
+    ours.insert("level".to_owned(), level_word(session.level()).into());
     if mode.lowered {
         ours.insert("lowered".to_owned(), "max_mode".into());
     }
@@ -196,6 +198,7 @@ async fn model(connection: &Connection, named: Option<String>) -> Result<String,
     let named = named.filter(|model| !model.trim().is_empty());
     let linked_instance = connection.origin != Origin::Local && connection.client().lembas;
     if let Some(model) = named {
+        served(connection, &model).await?;
         return Ok(model);
     }
     let default = if linked_instance {
@@ -211,6 +214,51 @@ async fn model(connection: &Connection, named: Option<String>) -> Result<String,
         )
         .into()
     })
+}
+
+/// Refuses a model that the instance does not serve (S3). While its list cannot be had, the name
+/// stands: whether it is served shows when it is asked.
+pub(crate) async fn served(connection: &Connection, model: &str) -> Result<Named, RpcError> {
+    let models = &connection.device.models;
+    let named = models.named(&connection.origin, model).await;
+    if named == Named::NotServed {
+        let shown: String = model.chars().take(80).collect();
+        let text =
+            format!("there is no model {shown:?}, and none is used instead: choose another model");
+        return Err(Refusal::new(REFUSED, "model", text).into());
+    }
+    Ok(named)
+}
+
+/// The level of a session: one of its model's, or `default`, which sends nothing (S3).
+pub(crate) async fn level(
+    connection: &Connection,
+    model: &str,
+    named: Option<String>,
+) -> Result<Option<String>, RpcError> {
+    let Some(level) = named.filter(|level| level != DEFAULT_LEVEL) else {
+        return Ok(None);
+    };
+    if let Named::Served { levels } = served(connection, model).await?
+        && !levels.contains(&level)
+    {
+        let shown: String = level.chars().take(40).collect();
+        let known: Vec<&str> = levels.iter().map(String::as_str).collect();
+        let text = format!(
+            "the model {model} has no level {shown:?}: {}",
+            [&[DEFAULT_LEVEL], known.as_slice()].concat().join(", ")
+        );
+        return Err(bad("params", text));
+    }
+    Ok(Some(level))
+}
+
+/// The level that sends nothing: whoever serves the model decides.
+const DEFAULT_LEVEL: &str = "default";
+
+/// A session's level as it is said.
+pub(crate) fn level_word(level: Option<String>) -> String {
+    level.unwrap_or_else(|| DEFAULT_LEVEL.to_owned())
 }
 
 /// What a client may not bring along: servers and prompts of its own.

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -40,6 +41,8 @@ pub trait Sessions: Send + Sync + 'static {
         limit: usize,
     ) -> BoxFuture<'a, Result<Page, SessionError>>;
     fn asks<'a>(&'a self, asker: &'a Origin) -> BoxFuture<'a, Vec<OpenAsk>>;
+    /// The newest change of what the asker may see, also of sessions that are gone (Y2).
+    fn head<'a>(&'a self, asker: &'a Origin) -> BoxFuture<'a, i64>;
     /// Marked changed whenever a summary or an ask changes.
     fn changes(&self) -> watch::Receiver<u64>;
 }
@@ -59,7 +62,7 @@ pub trait OneSession: Send + Sync + 'static {
         &'a self,
         ask: &'a AskId,
         seconds: u64,
-    ) -> BoxFuture<'a, Result<u64, AnswerError>>;
+    ) -> BoxFuture<'a, Result<Option<Duration>, AnswerError>>;
     fn set_mode<'a>(&'a self, mode: Mode, by: &'a str)
     -> BoxFuture<'a, Result<Mode, SessionError>>;
     fn set_model(&self, model: String) -> BoxFuture<'_, Result<(), SessionError>>;
@@ -106,6 +109,10 @@ impl Sessions for Registry {
         Self::asks(self, asker).boxed()
     }
 
+    fn head<'a>(&'a self, asker: &'a Origin) -> BoxFuture<'a, i64> {
+        Self::head(self, asker).boxed()
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         Self::changes(self)
     }
@@ -148,7 +155,7 @@ impl OneSession for Session {
         &'a self,
         ask: &'a AskId,
         seconds: u64,
-    ) -> BoxFuture<'a, Result<u64, AnswerError>> {
+    ) -> BoxFuture<'a, Result<Option<Duration>, AnswerError>> {
         Self::extend(self, ask, seconds).boxed()
     }
 

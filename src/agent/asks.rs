@@ -32,6 +32,8 @@ pub struct Answer {
     pub outcome: Outcome,
     pub scope: Scope,
     pub note: Option<String>,
+    /// Of a question of the agent: the ids of what was chosen.
+    pub selected: Vec<String>,
     /// Where it came from: an answer over the link counts only as far as `remote.approvals` says.
     pub origin: Origin,
     /// In words: `you, on this computer`, `ana, on the page`.
@@ -43,6 +45,9 @@ pub struct Answer {
 pub enum Outcome {
     Allow,
     Refuse,
+    /// Closed without an answer, by a client that answers the request itself (Q4).
+    #[serde(skip_deserializing)]
+    Cancel,
 }
 
 /// Why an answer did not count.
@@ -58,6 +63,8 @@ pub enum AnswerError {
     LocalOnly,
     #[error("this computer does not take \"{0:?}\" from an instance for this question")]
     Scope(Scope),
+    #[error("{0}")]
+    Choice(String),
     #[error("cannot save")]
     Store(String),
 }
@@ -136,20 +143,29 @@ impl Waits {
         Some(left)
     }
 
-    /// Makes a wait longer, never past `longest` from now. None: it is not open, or has no end.
-    pub fn extend(&self, ask: &AskId, by: Duration, longest: Duration) -> Option<Duration> {
+    /// Has an ask wait `time` from now on, never past `longest` after it was made and never less
+    /// than it does. None: it is not open. Without a deadline it keeps having none.
+    pub fn extend(
+        &self,
+        ask: &AskId,
+        time: Duration,
+        longest: Duration,
+    ) -> Option<Option<Duration>> {
         let mut open = self.open.lock();
         let wait = open.get_mut(ask)?;
         let now = clock::boottime();
-        let left = wait.left(now)?;
-        let longer = left.saturating_add(by).min(longest).max(left);
+        let Some(left) = wait.left(now) else {
+            return Some(None);
+        };
+        let most = (wait.made + longest).saturating_sub(now);
+        let longer = time.min(most).max(left);
         wait.left = Some(longer);
         if wait.since.is_some() {
             wait.since = Some(now);
         }
         drop(open);
         self.changed.send_modify(|n| *n = n.wrapping_add(1));
-        Some(longer)
+        Some(Some(longer))
     }
 
     /// What is left of an ask's wait: none where it has no end or is not open.
@@ -200,18 +216,31 @@ mod tests {
     }
 
     #[test]
-    fn extending_is_bounded_and_needs_a_deadline() {
+    fn extending_counts_from_now_and_is_bounded() {
         let waits = Waits::default();
         let (a, b) = (AskId::new("a"), AskId::new("b"));
-        waits.open(a.clone(), Some(60_000), false, secs(0));
+        let about =
+            |left: Option<Option<Duration>>| left.flatten().map(|l| l.as_secs_f64().round());
+        waits.open(a.clone(), Some(60_000), false, secs(100));
         waits.open(b.clone(), None, false, secs(0));
-        assert_eq!(waits.extend(&a, secs(30), secs(3600)), Some(secs(90)));
-        assert_eq!(waits.extend(&a, secs(9999), secs(3600)), Some(secs(3600)));
-        assert_eq!(waits.extend(&b, secs(30), secs(3600)), None);
-        assert_eq!(waits.heard(&a), Some(Some(secs(3600))));
+        assert_eq!(about(waits.extend(&a, secs(90), secs(3600))), Some(90.0));
+        assert_eq!(
+            about(waits.extend(&a, secs(30), secs(3600))),
+            Some(90.0),
+            "never less"
+        );
+        let most = waits.extend(&a, secs(9999), secs(3600));
+        assert_eq!(about(most), Some(3500.0), "since it was made");
+        assert_eq!(
+            waits.extend(&b, secs(30), secs(3600)),
+            Some(None),
+            "no deadline"
+        );
+        assert_eq!(about(waits.heard(&a)), Some(3500.0));
         assert_eq!(waits.heard(&a), None);
         waits.close(&a);
         assert!(!waits.is_open(&a));
         assert_eq!(waits.left(&a), None);
+        assert_eq!(waits.extend(&a, secs(30), secs(3600)), None, "not open");
     }
 }

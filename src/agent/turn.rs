@@ -225,7 +225,11 @@ impl Turn {
     }
 
     fn answered(&mut self, ask: &AskId, how: Settled, note: Option<&String>) {
-        if matches!(how, Settled::Refused | Settled::Expired) {
+        // One that is closed unanswered counts too: whoever cannot be asked would be asked for ever.
+        if matches!(
+            how,
+            Settled::Refused | Settled::Expired | Settled::Cancelled
+        ) {
             self.refusals += 1;
         }
         let call = self.calls.iter_mut().find(|c| c.asking(ask));
@@ -376,6 +380,7 @@ impl Turn {
                 scope: None,
                 by: by.to_owned(),
                 note: None,
+                selected: Vec::new(),
             })
             .collect();
         for call in self.calls.iter().filter(|c| c.place != Place::Done) {

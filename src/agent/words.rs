@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
+use crate::agent::asks::Answer;
 use crate::clock;
 use crate::model::ModelError;
 use crate::spec::{Loop, Spec};
+use crate::store::item::Question;
 use crate::text::words;
 
 /// The spec's numbers and texts.
@@ -36,6 +38,50 @@ pub fn allowed(note: &str) -> String {
 pub fn expired(wait: Option<u64>) -> String {
     let wait = Duration::from_millis(wait.unwrap_or_default());
     call("expired", &[("elapsed", &words::duration(wait))])
+}
+
+/// A question was closed without an answer.
+pub fn closed() -> String {
+    call("closed", &[])
+}
+
+/// The person answered a question of the agent.
+pub fn chosen(question: &Question, answer: &Answer) -> String {
+    let labels: Vec<&str> = question
+        .options
+        .iter()
+        .filter(|option| answer.selected.contains(&option.id))
+        .map(|option| option.label.as_str())
+        .collect();
+    let note = said(answer.note.as_deref());
+    let labels = labels.join("; ");
+    match note {
+        note if labels.is_empty() => call("told", &[("note", note.unwrap_or_default())]),
+        None => call("chosen", &[("labels", &labels)]),
+        Some(note) => call("chosen_note", &[("labels", &labels), ("note", note)]),
+    }
+}
+
+fn said(note: Option<&str>) -> Option<&str> {
+    note.map(str::trim).filter(|note| !note.is_empty())
+}
+
+/// The person would not answer.
+pub fn declined(note: Option<&str>) -> String {
+    match said(note) {
+        Some(note) => call("declined_note", &[("note", note)]),
+        None => call("declined", &[]),
+    }
+}
+
+/// Nobody answered a question of the agent in time.
+pub fn unanswered() -> String {
+    call("unanswered", &[])
+}
+
+/// What let a question of the agent through: the answer itself.
+pub fn answered() -> String {
+    call("answered", &[])
 }
 
 pub fn unknown() -> String {

@@ -10,7 +10,7 @@ use super::out::Out;
 use super::{Ending, ask};
 use crate::config::Paths;
 use crate::session::OpenAsk;
-use crate::store::item::Scope;
+use crate::store::item::{Question, Scope};
 use crate::text::{cut, escape, words};
 
 /// The answer of `asks` on the control socket.
@@ -74,6 +74,16 @@ fn card(paths: &Paths, open: &OpenAsk, now: i64) -> Vec<String> {
                 .map(|line| format!("    {line}")),
         );
     }
+    if let Some(question) = &body.question {
+        lines.extend(choices(question));
+        let own = if question.custom {
+            " | --note WORDS"
+        } else {
+            ""
+        };
+        lines.push(format!("  lembas answer {id} allow --choose N{own}"));
+        return lines;
+    }
     lines.push(format!(
         "  Why: {}",
         escape::visible_line(body.reason.trim())
@@ -112,6 +122,20 @@ fn card(paths: &Paths, open: &OpenAsk, now: i64) -> Vec<String> {
     lines
 }
 
+/// The choices of a question of the agent, by the ids that `--choose` takes.
+fn choices(question: &Question) -> Vec<String> {
+    let mut lines = Vec::new();
+    for option in &question.options {
+        let meaning = option.description.as_deref().unwrap_or_default();
+        let line = format!("  {}  {}: {meaning}", option.id, option.label);
+        lines.push(escape::visible_line(line.trim_end_matches([':', ' '])));
+    }
+    if question.multiple {
+        lines.push("  Several may be chosen: --choose for each.".to_owned());
+    }
+    lines
+}
+
 /// Enough of the id to name it.
 fn short(open: &OpenAsk) -> &str {
     cut::prefix(open.body.ask.as_str(), 6)
@@ -137,6 +161,9 @@ pub(super) fn row(open: &OpenAsk, now: i64, zone: &TimeZone) -> Value {
 struct Taken {
     ask: String,
     command: String,
+    /// It was a question of the agent.
+    #[serde(default)]
+    question: bool,
 }
 
 pub(super) fn answer(out: Out, paths: &Paths, args: &Answer) -> Ending {
@@ -164,6 +191,7 @@ pub(super) fn answer(out: Out, paths: &Paths, args: &Answer) -> Ending {
         "outcome": if allow { "allow" } else { "refuse" },
         "scope": scope,
         "note": args.note,
+        "choose": args.choose,
     });
     let taken: Taken = ask::once(paths, "answer", &params)?;
     if out.json {
@@ -175,6 +203,7 @@ pub(super) fn answer(out: Out, paths: &Paths, args: &Answer) -> Ending {
         }));
     } else {
         let verb = match (allow, scope) {
+            (true, _) if taken.question => "Answered",
             (false, _) => "Refused",
             (true, Scope::Once) => "Allowed",
             (true, Scope::Session) => "Allowed for the session",

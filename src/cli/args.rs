@@ -106,7 +106,7 @@ pub(super) enum Command {
     Asks,
     /// Answer a question
     #[command(
-        after_help = "Examples:\n  lembas answer 7f allow\n  lembas answer 7f refuse --note \"use the test database\""
+        after_help = "Examples:\n  lembas answer 7f allow\n  lembas answer 7f refuse --note \"use the test database\"\n  lembas answer 7f allow --choose 2"
     )]
     Answer(Answer),
     /// Say yes to a watch command that was refused because it would have asked
@@ -341,6 +341,9 @@ pub(super) struct Answer {
     /// Allow it always in this folder
     #[arg(long)]
     pub(super) always: bool,
+    /// Of a question with choices: the number or the words of one; again for several
+    #[arg(long, value_name = "CHOICE")]
+    pub(super) choose: Vec<String>,
     /// Words for the agent
     #[arg(long, value_name = "WORDS")]
     pub(super) note: Option<String>,

@@ -10,10 +10,9 @@ use super::args::{Link, LinkAction};
 use super::failure::{Exit, Failure};
 use super::out::{Out, put};
 use super::{Ending, ask, limits, terminal, usage};
-use crate::acp::Limits as _;
 use crate::clock;
 use crate::config::edit::Change;
-use crate::config::{Approvals, Config, Live, Mode, Paths};
+use crate::config::{Approvals, Config, Mode, Paths};
 use crate::daemon::about;
 use crate::daemon::status::{Limits, Linked};
 use crate::link::discovery::{self, DiscoveryError, Found};
@@ -103,7 +102,7 @@ async fn link(out: Out, paths: &Paths, url: &str) -> Ending {
         name: about::name(&config),
         os: about::os().to_owned(),
         arch: about::arch().to_owned(),
-        limits: described(&config),
+        limits: about::described(paths, &config).await,
     };
     let waiting = terminal::Waiting::default();
     let mut last_code = None;
@@ -133,17 +132,6 @@ async fn link(out: Out, paths: &Paths, url: &str) -> Ending {
     let config = offer_folder(out, paths, config)?;
     say_linked(out, paths, &instance, &config, &me.name, told);
     Ok(Exit::Well)
-}
-
-/// The limits as the approving page shows them.
-fn described(config: &Config) -> Value {
-    let name = about::name(config);
-    crate::remote::Limits::new(
-        Live::new(config.clone()),
-        std::sync::Arc::new(move || name.clone()),
-        "",
-    )
-    .describe()
 }
 
 /// Has a daemon that runs take up the new pairing. False where none runs.

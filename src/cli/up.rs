@@ -14,7 +14,6 @@ use super::failure::{Exit, Failure};
 use super::hub::{self as hub_cli};
 use super::out::Out;
 use super::{Ending, ask, daemon as daemon_cli, limits, link, logs, terminal};
-use crate::acp::Limits as _;
 use crate::clock;
 use crate::config::edit::Change;
 use crate::config::{Approvals, Config, Live, Mode, Paths, files};
@@ -251,21 +250,14 @@ async fn pair_own(paths: &Paths, config: &Config, hub: &Hub) -> Result<(), Failu
         }
         return Ok(());
     }
-    let name = about::name(config);
-    let shown = name.clone();
     let me = About {
         device: device_id(&paths.config)
             .await
             .map_err(|error| broken(&error))?,
-        name,
+        name: about::name(config),
         os: about::os().to_owned(),
         arch: about::arch().to_owned(),
-        limits: crate::remote::Limits::new(
-            Live::new(config.clone()),
-            std::sync::Arc::new(move || shown.clone()),
-            "",
-        )
-        .describe(),
+        limits: about::described(paths, config).await,
     };
     // The code reaches the approval inside this process, over a channel.
     let (give, take) = tokio::sync::oneshot::channel();

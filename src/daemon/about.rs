@@ -1,7 +1,15 @@
 //! This computer, as it tells of itself: its name, its system, its limits in words.
 
-use crate::config::{Config, Paths, env};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::machine;
+use crate::acp::Limits as _;
+use crate::config::{Config, Live, Paths, env};
+use crate::exec::Computer;
 use crate::link::http::ProxyVars;
+use crate::remote::Limits;
 
 /// The name of this computer on the page: the person's own, or the host name without its domain.
 pub fn name(config: &Config) -> String {
@@ -39,6 +47,15 @@ pub fn proxies() -> ProxyVars {
         all: either(&env::ALL_PROXY, &env::ALL_PROXY_LOWER),
         none: either(&env::NO_PROXY, &env::NO_PROXY_LOWER),
     }
+}
+
+/// The limits as pairing says them and the approving page shows them (P1, H6).
+pub async fn described(paths: &Paths, config: &Config) -> Value {
+    let computer = Arc::new(Computer::new(machine::own(paths)));
+    let strength = machine::strength(paths, &computer).await;
+    let name = name(config);
+    let named = Arc::new(move || name.clone());
+    Limits::new(Live::new(config.clone()), named, strength.word()).describe()
 }
 
 /// `~/a, ~/b`, or `no folder yet`.

@@ -19,7 +19,7 @@ use crate::ids::AskId;
 use crate::permission::Origin;
 use crate::session::{Answer, AnswerError, OpenAsk, Outcome};
 use crate::store::device::Store;
-use crate::store::item::{Scope, Settled};
+use crate::store::item::{AskBody, Scope, Settled};
 
 /// The link, as far as commands care for it.
 pub trait Link: Send + Sync + 'static {
@@ -199,6 +199,9 @@ struct AnswerParams {
     outcome: Outcome,
     scope: Scope,
     note: Option<String>,
+    /// Of a question with choices: their ids or what they are called.
+    #[serde(default)]
+    choose: Vec<String>,
 }
 
 async fn answer(parts: &Parts, params: AnswerParams) -> Said {
@@ -237,12 +240,27 @@ async fn answer(parts: &Parts, params: AnswerParams) -> Said {
             outcome: params.outcome,
             scope: params.scope,
             note: params.note,
+            selected: choices(body, &params.choose),
             origin: Origin::Local,
             by: "you, on this computer".to_owned(),
         })
         .await
         .map_err(|error| not_taken(&error))?;
-    Ok(json!({ "ask": body.ask, "command": body.command, "session": asked.session, "at": at }))
+    Ok(json!({
+        "ask": body.ask, "command": body.command, "session": asked.session, "at": at,
+        "question": body.question.is_some(),
+    }))
+}
+
+/// Choices by their ids or labels; what is neither goes on as it is and is refused there.
+fn choices(body: &AskBody, named: &[String]) -> Vec<String> {
+    let options = body.question.iter().flat_map(|question| &question.options);
+    let id = |name: &String| {
+        let mut options = options.clone();
+        let found = options.find(|option| option.id == *name || option.label == *name);
+        found.map_or_else(|| name.clone(), |option| option.id.clone())
+    };
+    named.iter().map(id).collect()
 }
 
 /// The one open question whose id begins like this.
@@ -317,6 +335,7 @@ fn not_taken(error: &AnswerError) -> ErrorObjectOwned {
         ),
         AnswerError::Unknown => ("gone", "no such question waits any more".into()),
         AnswerError::LocalOnly | AnswerError::Scope(_) => ("scope", error.to_string()),
+        AnswerError::Choice(_) => ("choice", error.to_string()),
         AnswerError::Store(why) => {
             return refusal(
                 "the answer could not be saved, so it does not count",

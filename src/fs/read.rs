@@ -39,7 +39,7 @@ pub fn read(grant: &Grant, path: &Path) -> Result<Content, FsError> {
     let named = match &grant.request().action {
         Action::Read { paths } => paths.iter().any(|named| path.starts_with(named)),
         Action::Write { path: named, .. } => named == path,
-        Action::Execute(_) | Action::Interact => false,
+        Action::Execute(_) | Action::Interact | Action::Question(_) => false,
     };
     if !named {
         return Err(FsError::NotJudged(path.to_owned()));

@@ -40,8 +40,19 @@ pub(super) async fn heard(shared: &Shared, link: &Link, params: &Value) -> Resul
         .and_then(Value::as_str)
         .ok_or("sessionId is missing")?;
     let meta = params.pointer("/_meta/lembas").cloned().unwrap_or_default();
-    let own = params.get("ask").is_some();
-    let mut body = if own { params.clone() } else { meta.clone() };
+    // Of `_lembas/ask` what is asked stands in the params, and the rest in the meta as always.
+    let mut body = meta.clone();
+    if let (true, Some(body), Some(asked)) = (
+        params.get("ask").is_some(),
+        body.as_object_mut(),
+        params.as_object(),
+    ) {
+        body.extend(
+            asked
+                .iter()
+                .map(|(key, value)| (key.clone(), value.clone())),
+        );
+    }
     let text = |v: &Value, key: &str| v.get(key).and_then(Value::as_str).map(str::to_owned);
     let id = text(&body, "ask").ok_or("_meta.lembas.ask is missing")?;
     if id.len() > 128 || body.to_string().len() > BODY {
@@ -175,6 +186,7 @@ pub(super) async fn settled(shared: &Shared, data: &Value, time: i64) -> Result<
         scope: text("scope"),
         by: text("by").map(|by| who(&by)),
         note: text("note"),
+        selected: data.get("selected").cloned(),
         at: if time > 0 { time } else { now_ms() },
     };
     if let Some(ask) = shared.store.settle_ask(id, ending, late).await? {
@@ -217,6 +229,7 @@ pub(super) async fn taken(shared: &Shared, work: &Work, at: i64) -> Result<(), S
         scope: text("scope"),
         by: text("by").map(|by| who(&by)),
         note: text("note"),
+        selected: work.params.get("selected").cloned(),
         at,
     };
     finish(shared, work, ending, false).await
@@ -230,6 +243,7 @@ pub(super) async fn gone(shared: &Shared, work: &Work, data: &Value) -> Result<(
         scope: None,
         by: text("by").map(|by| who(&by)),
         note: None,
+        selected: None,
         at: data
             .get("at")
             .and_then(Value::as_i64)
@@ -453,10 +467,34 @@ fn check(ask: &Ask, body: &Answer) -> ApiResult<()> {
     if body.outcome == "allow" && empty {
         return Err(ApiError::bad("There is nothing readable to allow here."));
     }
+    if body.outcome == "allow"
+        && let Some(options) = ask.body.get("options").and_then(Value::as_array)
+    {
+        chosen(ask, options, body)?;
+    }
     if body.note.as_ref().is_some_and(|n| n.chars().count() > NOTE) {
         return Err(ApiError::bad(format!(
             "At most {NOTE} characters go along."
         )));
+    }
+    Ok(())
+}
+
+/// Whether an answer to a question of the agent names what can be chosen; the computer judges it
+/// again.
+fn chosen(ask: &Ask, options: &[Value], body: &Answer) -> ApiResult<()> {
+    let flag = |key: &str| ask.body.get(key).and_then(Value::as_bool) == Some(true);
+    let selected = body.selected.as_deref().unwrap_or_default();
+    let known = |id: &String| {
+        let mut ids = options.iter().filter_map(|o| o.get("id"));
+        ids.any(|known| known.as_str() == Some(id))
+    };
+    let words = body.note.as_deref().is_some_and(|n| !n.trim().is_empty());
+    if !selected.iter().all(known) || (selected.len() > 1 && !flag("multiple")) {
+        return Err(ApiError::bad("The question has no such choice."));
+    }
+    if selected.is_empty() && !(words && flag("custom")) {
+        return Err(ApiError::bad("Nothing was chosen."));
     }
     Ok(())
 }

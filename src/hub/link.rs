@@ -59,6 +59,8 @@ struct Inner {
 pub(crate) struct Ready {
     pub(crate) capabilities: Vec<String>,
     pub(crate) epoch: String,
+    /// The newest change of this epoch that was taken up before.
+    pub(crate) head: Option<i64>,
 }
 
 impl Link {
@@ -98,6 +100,10 @@ impl Link {
             .as_ref()
             .map(|r| r.epoch.clone())
             .unwrap_or_default()
+    }
+
+    fn head(&self) -> Option<i64> {
+        self.inner.ready.read().as_ref().and_then(|r| r.head)
     }
 
     fn is_ready(&self) -> bool {

@@ -214,6 +214,7 @@ pub(crate) async fn ask(shared: &Shared, a: &Ask) -> Result<Value, StoreError> {
             "options",
             "multiple",
             "custom",
+            "selected",
         ];
         for key in more {
             put(map, key, a.body.get(key).filter(|v| !v.is_null()).cloned());
@@ -241,7 +242,12 @@ pub(crate) fn box_words(said: &str) -> Option<&'static str> {
 fn words(a: &Ask, device: &str) -> String {
     let by = a.by.as_deref().unwrap_or("somebody");
     let how = a.outcome.as_deref().unwrap_or_default();
+    let question = a.body.get("options").is_some_and(Value::is_array);
     match (a.state.as_str(), how) {
+        ("sending", _) if question => "Not delivered yet.".to_owned(),
+        ("settled", "allowed") if question && !a.late => format!("Answered by {by}."),
+        ("settled", "refused") if question && !a.late => format!("{by} gave no answer."),
+        ("settled", "expired") if question && !a.late => "Nobody answered in time.".to_owned(),
         ("open", _) => a.note.clone().unwrap_or_default(),
         ("sending", _) => "Not delivered yet. The command has not run.".to_owned(),
         ("sent", _) => format!("Sent. Waiting for {device}."),

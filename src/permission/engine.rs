@@ -97,6 +97,7 @@ impl Engine {
         };
         match &request.action {
             Action::Interact => judging.interact(),
+            Action::Question(question) => judging.question(question),
             Action::Read { paths } => judging.read(paths),
             Action::Write { path, digest, diff } => judging.write(path, digest, diff),
             Action::Execute(command) => judging.execute(command),
@@ -328,6 +329,10 @@ impl Judging<'_> {
             },
             diff: subject.diff.map(str::to_owned),
             wait_ms: None,
+            question: match &self.request.action {
+                Action::Question(question) => Some(question.clone()),
+                _ => None,
+            },
         };
         let grant = self.grant(subject, None);
         Verdict::Ask(Box::new(Pending::new(body, grant, rule)))

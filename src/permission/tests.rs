@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::testing::Fixed;
 use super::*;
 use crate::config::Sudo;
-use crate::store::item::Scope;
+use crate::store::item::{Choice, Question, Scope};
 
 const ORDINARY: &str = include_str!("../../tests/data/permission/shell-ordinary.tsv");
 const ADVERSARIAL: &str = include_str!("../../tests/data/permission/shell-adversarial.tsv");
@@ -513,4 +513,55 @@ fn verdicts_are_quick() {
     let p99 = times[times.len() * 99 / 100];
     println!("median {:?}, p99 {p99:?}", times[times.len() / 2]);
     assert!(p99 < Duration::from_millis(5), "{p99:?}");
+}
+
+#[test]
+fn a_question_is_for_the_person_in_every_mode_and_for_nobody_else() {
+    let world = World::new();
+    let ask = |text: &str, label: &str| Request {
+        tool: "ask_user".into(),
+        action: Action::Question(Question {
+            header: String::new(),
+            text: text.into(),
+            options: [label, "b"].map(choice).to_vec(),
+            multiple: false,
+            custom: true,
+        }),
+        cwd: world.root(),
+    };
+    let pending = |request: &Request, mode| match engine(Strength::Full).judge(
+        request,
+        &world.context(mode),
+        &[],
+    ) {
+        Verdict::Ask(pending) => pending.body,
+        other => panic!("{other:?}"),
+    };
+    let asked = ask("Which?", "a");
+    for mode in [Mode::Manual, Mode::Edit, Mode::Auto, Mode::Plan] {
+        let body = pending(&asked, mode);
+        assert_eq!(
+            (body.kind.as_str(), body.command.as_str()),
+            ("question", "Which?")
+        );
+        assert_eq!(body.scopes, [Scope::Once]);
+        assert!(body.variables.is_empty() && body.question.is_some());
+    }
+    // Other choices are another question.
+    let digest = pending(&asked, Mode::Edit).digest;
+    assert_ne!(digest, pending(&ask("Which?", "c"), Mode::Edit).digest);
+    for attended in [Attended::Scheduled, Attended::Nobody] {
+        let mut context = world.context(Mode::Edit);
+        context.attended = attended;
+        let verdict = engine(Strength::Full).judge(&asked, &context, &[]);
+        assert_eq!(word(&verdict), "no:unattended");
+    }
+}
+
+fn choice(label: &str) -> Choice {
+    Choice {
+        id: label.to_owned(),
+        label: label.to_owned(),
+        description: None,
+    }
 }

@@ -5,6 +5,13 @@ use super::{BoxKind, Strength};
 use crate::config::Mode;
 use crate::spec::permission::permission;
 
+/// A question of the agent where nobody is.
+pub(super) const NOBODY_TO_ASK: &str =
+    "Nobody is here to be asked. Decide as well as you can, and say in the end what you assumed.";
+
+/// What an answered question was let through by.
+pub(super) const ANSWERED: &str = "you answered";
+
 /// What "always" would cover, whole.
 pub(super) fn covers(patterns: &[Pattern], kind: &str, session: bool) -> String {
     let list: Vec<String> = patterns.iter().map(one).collect();

@@ -187,10 +187,6 @@ impl acp::Limits for Limits {
         offered.iter().copied().filter(counts).collect()
     }
 
-    fn max_wait(&self) -> u64 {
-        self.live.now().remote.approval_max
-    }
-
     fn describe(&self) -> Value {
         describe(&self.live.now().remote, &self.kind_of_box)
     }

@@ -145,17 +145,19 @@ impl Session {
         }
     }
 
-    /// Makes an ask's wait longer, as far as `remote.approval_max` lets it. Answers the seconds
-    /// that are left of it then.
-    pub async fn extend(&self, ask: &AskId, seconds: u64) -> Result<u64, AnswerError> {
+    /// Has an ask wait so many seconds from now, as far as `remote.approval_max` lets it. Answers
+    /// what is left of its wait then; none: it has no deadline.
+    pub async fn extend(&self, ask: &AskId, seconds: u64) -> Result<Option<Duration>, AnswerError> {
         let longest = Duration::from_secs(self.0.config.now().remote.approval_max);
-        let by = Duration::from_secs(seconds);
-        let Some(left) = self.0.waits.extend(ask, by, longest) else {
+        let time = Duration::from_secs(seconds);
+        let Some(left) = self.0.waits.extend(ask, time, longest) else {
             return Err(self.how_it_ended(ask).await);
         };
-        let runs = self.0.waits.runs(ask);
-        self.keep_wait(ask, Some(left), runs).await;
-        Ok(left.as_secs())
+        if left.is_some() {
+            let runs = self.0.waits.runs(ask);
+            self.keep_wait(ask, left, runs).await;
+        }
+        Ok(left)
     }
 
     async fn keep_wait(&self, ask: &AskId, left: Option<Duration>, heard: bool) {

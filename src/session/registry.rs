@@ -293,6 +293,19 @@ impl Registry {
         }
     }
 
+    /// The newest change of a session that the asker may see, or could see before it was deleted.
+    /// It never falls: what changes later is never below it.
+    pub async fn head(&self, asker: &Origin) -> i64 {
+        let origin = (*asker != Origin::Local).then(|| origin_text(asker));
+        match self.store().newest_change(origin).await {
+            Ok(head) => head,
+            Err(error) => {
+                tracing::error!(%error, "cannot read when a session changed last");
+                0
+            }
+        }
+    }
+
     /// Marked changed whenever any session's summary changes; the value is a counter.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.common.changes.subscribe()

@@ -180,7 +180,7 @@ fn state(t: &Transaction<'_>, name: &str) -> Result<Option<String>, rusqlite::Er
     .optional()
 }
 
-fn set_state(t: &Transaction<'_>, name: &str, value: &str) -> Result<(), rusqlite::Error> {
+fn set_state(t: &rusqlite::Connection, name: &str, value: &str) -> Result<(), rusqlite::Error> {
     t.execute(
         "insert into state (name, value) values (?1, ?2)
          on conflict (name) do update set value = excluded.value",

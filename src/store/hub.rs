@@ -114,9 +114,13 @@ fn private(path: &Path) {
     }
 }
 
-const TABLES: &[Migration] = &[(
-    1,
-    "
+/// All steps, oldest first. A step that shipped never changes.
+const TABLES: &[Migration] = &[(1, FIRST), (2, HEADS)];
+
+/// The newest change of a device that was taken up (spec/acp.md Y2), of its present epoch.
+const HEADS: &str = "alter table devices add column head integer";
+
+const FIRST: &str = "
 create table meta (key text primary key, value text not null) strict;
 
 create table accounts (
@@ -208,5 +212,4 @@ create table usage (
   cached integer not null default 0, output integer not null default 0,
   primary key (month, account, model)
 ) strict;
-",
-)];
+";

@@ -135,6 +135,28 @@ pub enum Scope {
     Always,
 }
 
+/// A question of the agent itself: no permission, but something it wants to know (Q13).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// One to three words that name the matter; may be empty.
+    pub header: String,
+    pub text: String,
+    pub options: Vec<Choice>,
+    /// Whether several may be chosen.
+    pub multiple: bool,
+    /// Whether the person may answer in their own words.
+    pub custom: bool,
+}
+
+/// One choice of a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    pub id: String,
+    pub label: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
 /// A question to the person, as it is stored and said over the link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AskBody {
@@ -144,7 +166,7 @@ pub struct AskBody {
     pub digest: Digest,
     /// `execute`, `write`, `read`, `question`, `plan`.
     pub kind: String,
-    /// The exact bytes that would run, or the path.
+    /// The exact bytes that would run, the path, or the text of a question.
     pub command: String,
     pub cwd: String,
     /// Why it asks, in one sentence.
@@ -172,6 +194,9 @@ pub struct AskBody {
     /// Milliseconds it waits, counted from when the instance acknowledged it; none: no deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
+    /// Of kind `question`: what is asked, with its choices.
+    #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
 }
 
 /// Tokens of one model request.
@@ -272,6 +297,9 @@ pub enum Body {
         /// The person's words for the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
+        /// Of a question of the agent: the ids of what was chosen.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        selected: Vec<String>,
     },
     /// Intent before act: committed and flushed before anything runs.
     Started {

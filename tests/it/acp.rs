@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use lembas::acp::{About, Device, Epoch, Keys, Limits, MemoryKeys, Models, Parts};
+use lembas::acp::{About, Device, Epoch, Keys, Limits, MemoryKeys, Models, Named, Parts};
 use lembas::config::{Config, Live, Mode, Remote};
 use lembas::permission::Origin;
 use lembas::remote;
@@ -59,6 +59,17 @@ struct Local;
 impl Models for Local {
     fn default(&self, _origin: &Origin) -> BoxFuture<'static, Option<String>> {
         std::future::ready(Some("default-model".to_owned())).boxed()
+    }
+
+    fn named(&self, _origin: &Origin, model: &str) -> BoxFuture<'static, Named> {
+        let named = match model {
+            "nobody-has-it" => Named::NotServed,
+            "away" => Named::Unknown,
+            _ => Named::Served {
+                levels: vec!["low".to_owned(), "high".to_owned()],
+            },
+        };
+        std::future::ready(named).boxed()
     }
 }
 

@@ -113,6 +113,8 @@ fn every_example_of_the_link_fits_its_schema() {
                         );
                     }
                     if method == "_lembas/event" {
+                        let kind = value["params"]["type"].as_str().unwrap();
+                        *seen.entry(format!("event.{kind}")).or_default() += 1;
                         fits(
                             &format!("event.{}", value["params"]["type"].as_str().unwrap()),
                             &value["params"]["data"],
@@ -150,16 +152,35 @@ fn every_example_of_the_link_fits_its_schema() {
             }
         }
     }
-    let missing: Vec<_> = methods
+    let defs = schema.value()["$defs"].as_object().unwrap().keys();
+    let events = defs.filter(|name| name.starts_with("event.") && *name != "event.params");
+    let acp = [
+        "new",
+        "load",
+        "resume",
+        "list",
+        "close",
+        "delete",
+        "set_mode",
+        "set_config_option",
+        "prompt",
+        "cancel",
+        "update",
+        "request_permission",
+    ];
+    let missing: Vec<String> = methods
         .as_object()
         .unwrap()
         .keys()
-        .filter(|name| !seen.contains_key(*name))
+        .chain(events)
+        .cloned()
+        .chain(acp.map(|name| format!("session/{name}")))
+        .filter(|name| !seen.contains_key(name))
         .collect();
     assert_eq!(
         missing,
-        Vec::<&String>::new(),
-        "methods without an example frame"
+        Vec::<String>::new(),
+        "methods and events without an example frame"
     );
 }
 
@@ -184,6 +205,16 @@ fn every_example_fits_the_published_types() {
                 Some("session/request_permission") => {
                     fits::<v1::RequestPermissionRequest>(params, line);
                 }
+                Some("session/list") => fits::<v1::ListSessionsRequest>(params, line),
+                Some("session/load") => fits::<v1::LoadSessionRequest>(params, line),
+                Some("session/resume") => fits::<v1::ResumeSessionRequest>(params, line),
+                Some("session/set_mode") => fits::<v1::SetSessionModeRequest>(params, line),
+                Some("session/set_config_option") => {
+                    fits::<v1::SetSessionConfigOptionRequest>(params, line);
+                }
+                Some("session/close") => fits::<v1::CloseSessionRequest>(params, line),
+                Some("session/delete") => fits::<v1::DeleteSessionRequest>(params, line),
+                Some("session/cancel") => fits::<v1::CancelNotification>(params, line),
                 Some(_) => continue,
                 None => match (asked.get(&id).map(String::as_str), value.get("result")) {
                     (Some("initialize"), Some(result)) => {
@@ -195,6 +226,21 @@ fn every_example_fits_the_published_types() {
                     (Some("session/prompt"), Some(result)) => {
                         fits::<v1::PromptResponse>(result, line);
                     }
+                    (Some("session/list"), Some(result)) => {
+                        fits::<v1::ListSessionsResponse>(result, line);
+                    }
+                    (Some("session/load"), Some(result)) => {
+                        fits::<v1::LoadSessionResponse>(result, line);
+                    }
+                    (Some("session/resume"), Some(result)) => {
+                        fits::<v1::ResumeSessionResponse>(result, line);
+                    }
+                    (Some("session/set_mode"), Some(result)) => {
+                        fits::<v1::SetSessionModeResponse>(result, line);
+                    }
+                    (Some("session/set_config_option"), Some(result)) => {
+                        fits::<v1::SetSessionConfigOptionResponse>(result, line);
+                    }
                     _ => continue,
                 },
             }
@@ -204,7 +250,7 @@ fn every_example_fits_the_published_types() {
             checked += 1;
         }
     }
-    assert!(checked >= 12, "{checked}");
+    assert!(checked >= 31, "{checked}");
 }
 
 #[test]

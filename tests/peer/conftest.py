@@ -3,27 +3,12 @@
 import asyncio
 import inspect
 import json
-import pathlib
 
 import pytest
 
 from peer import rpc
 
 TEST = 150  # seconds a test may take in all; one that hangs fails with its frames
-
-
-OPEN = [
-    line.strip()
-    for line in (pathlib.Path(__file__).parent / "open.txt").read_text().splitlines()
-    if line.strip() and not line.startswith("#")
-]
-
-
-def pytest_collection_modifyitems(items):
-    """Marks what is known to differ (open.txt), so that anything else decides."""
-    for item in items:
-        if any(item.name == name or ("[" in name and item.name.startswith(name)) for name in OPEN):
-            item.add_marker(pytest.mark.xfail(reason="open, see open.txt", strict=False))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -30,6 +30,12 @@ async def linked(folder, dial=True):
         await device.pair()
         if dial:
             await device.dial()
+
+            async def online():
+                devices = (await running.call("GET", "/state"))["devices"]
+                return [d for d in devices if d["id"] == device.id and d["state"] == "online"]
+            # The handshake's answer is on its way: the page works with what the hub made of it.
+            await running.until(online)
         yield running, device
 
 

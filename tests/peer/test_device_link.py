@@ -34,6 +34,8 @@ async def test_frames(tmp_path):
             if method.split("/")[1].replace("team", "tree") not in b.meta["capabilities"]:
                 assert (await refused(b.link.rpc.request(method, {"sessionId": "x", "key": "k"}))).code == -32601
         await b.link.rpc.notify("no/such", {})
+        for number in ("12345", '"x"', "null"):  # F4: an answer to nothing is ignored
+            await b.link.rpc.raw('{"jsonrpc":"2.0","id":%s,"result":{}}' % number)
         await b.link._socket.send_bytes(b'{"jsonrpc":"2.0","id":77,"method":"_lembas/status"}')
         await b.link.rpc.request("_lembas/status", {})
         assert not [m for m in b.link.rpc.received(since=place) if m.get("id") in (900, 901, 77)]
@@ -264,12 +266,42 @@ async def test_dialling_stops(tmp_path, status, body, headers):
         while not b.inst.dialled.empty():
             b.inst.dialled.get_nowait()
         await asyncio.wait_for(b.inst.dialled.get(), 20)
+        phase = {401: "revoked", 409: "replaced"}[status]
+        await b.pc.until("status", lambda said: said["linked"]["state"] == phase)
         dials = len(b.inst.dials)
         await b.pc.ok("link", "take" if status == 409 else "retry")
         link = await b.inst.link()
         assert len(b.inst.dials) == dials + 1
         assert link.headers.get("Lembas-Take") == ("1" if status == 409 else None)
         await link.hello()
+
+
+@pytest.mark.parametrize("code,text,command", [(4003, "revoked", "retry"), (4001, "taken", "take")])
+async def test_taken_from_it(tmp_path, code, text, command):
+    """Close codes 4003 and 4001 taken: it dials no more, or meets its 401, until a person says so."""
+    async with linked(tmp_path) as b:
+        if code == 4003:
+            b.inst.refuse(401, {"product": "llembas", "instance": b.inst.id, "reason": "revoked", "text": "revoked"},
+                          {"WWW-Authenticate": 'Bearer error="invalid_token"'})
+        phase = {4003: "revoked", 4001: "replaced"}[code]
+        await b.link.close(code, text)
+        await b.pc.until("status", lambda said: said["linked"]["state"] == phase)
+        dials = len(b.inst.dials)
+        await b.pc.ok("link", command)
+        link = await b.inst.link()
+        assert len(b.inst.dials) == dials + 1
+        assert link.headers.get("Lembas-Take") == ("1" if command == "take" else None)
+        await link.hello()
+
+
+async def test_close_of_an_old_socket(tmp_path):
+    """4001 boot L6: the same process dials again after a drop with the same boot and is not stopped by the old close."""
+    async with linked(tmp_path) as b:
+        boot = b.link.headers["Lembas-Boot"]
+        await b.link.close(4001, "boot")
+        await b.connect()
+        assert b.link.headers["Lembas-Boot"] == boot
+        await b.link.rpc.request("_lembas/status", {})
 
 
 @pytest.mark.parametrize("status,body,kind", [

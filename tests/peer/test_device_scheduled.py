@@ -123,10 +123,29 @@ async def test_ask_of_a_run(tmp_path):
         assert 0 < meta["expires_in"] <= 120_000
         said = await b.link.rpc.request("_lembas/extend", {"ask": meta["ask"], "seconds": 600})
         assert 590_000 <= said["expires_in"] <= 600_000
+        said = await b.link.rpc.request("_lembas/extend", {"ask": meta["ask"], "seconds": 1})
+        assert said["expires_in"] > 580_000  # never less than it would have
+        said = await b.link.rpc.request("_lembas/extend", {"ask": meta["ask"], "seconds": 10_000_000})
+        most = b.meta["limits"]["approval_max"] * 1000
+        assert most - 60_000 <= said["expires_in"] <= most
         await b.link.answer(ask, "refuse")
         result = await done
         assert result["_meta"]["lembas"]["run"]["status"] == "ok"
         assert not (b.root / "x").exists()
+
+
+async def test_question_of_a_run(tmp_path):
+    """Z4: nobody is here: the question is refused at once, makes no ask, and the turn goes on."""
+    async with linked(tmp_path, scheduled=True) as b:
+        question = {"question": "Which?", "options": [{"label": "a"}, {"label": "b"}]}
+        b.model.script("decide", Step("", [("ask_user", question)]), Step("Took a."))
+        what = run()
+        session = await b.link.new(b.root, mode=None, scheduled=what)
+        result = await b.turn(session, "decide", key=what["run"])
+        assert result["_meta"]["lembas"]["run"]["reply"] == "Took a."
+        assert b.link.asks.empty()
+        heard = [str(m["content"]) for m in b.model.asked("decide")[-1]["messages"] if m["role"] == "tool"]
+        assert "Nobody is here" in heard[0]
 
 
 @pytest.mark.parametrize("command,output,status", [

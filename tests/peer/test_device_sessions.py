@@ -70,6 +70,29 @@ async def test_modes(tmp_path):
         assert error.code == -32602
 
 
+async def test_options(tmp_path):
+    """S3 S7: mode, model and level as options; a model that is not served and a level it has not are refused."""
+    async with linked(tmp_path) as b:
+        session = await b.open("manual")
+        assert b.link.opened["_meta"]["lembas"]["level"] == "default"
+
+        async def option(name, value):
+            return await b.link.rpc.request("session/set_config_option", {
+                "sessionId": session, "configId": name, "value": value})
+        said = await option("mode", "auto")
+        assert {o["id"]: o["currentValue"] for o in said["configOptions"]} == {"mode": "edit", "model": "scripted"}
+        assert b.reader[session].updates("current_mode_update")[-1]["currentModeId"] == "edit"
+        await option("level", "default")
+        for name, value, code, reason in [("model", "other", -32053, "model"), ("level", "higher", -32602, "params"),
+                                          ("colour", "red", -32602, "params")]:
+            error = await refused(option(name, value))
+            assert (error.code, error.reason) == (code, reason), name
+        error = await refused(b.link.new(b.root, level="higher"))
+        assert (error.code, error.reason) == (-32602, "params")
+        status = await b.link.rpc.request("_lembas/status", {"sessionId": session})
+        assert (status["mode"], status["model"], status["level"]) == ("edit", "scripted", "default")
+
+
 async def test_load_list_close_delete(tmp_path):
     """S8 S9 S10 S1: the whole replay before the answer, the same bytes; list; delete twice."""
     async with linked(tmp_path) as b:

@@ -6,6 +6,7 @@ import secrets
 
 from bench import linked, refused
 from peer.model import Step
+from peer.rpc import WAIT
 
 # Text that shows a cut between bytes, in JSON or at a chunk's end.
 HARD = "Grüße, 你好 🙂 — \"quoted\\\" \t tab\n\n```rust\nlet a = 'é';\n```\n" * 40 + "end"
@@ -135,6 +136,13 @@ def alive(mark):
     return False
 
 
+async def begun(mark):
+    """Waits until such a process is there: its output tells only of the command before it."""
+    async with asyncio.timeout(WAIT):
+        while not alive(mark):
+            await asyncio.sleep(0.02)
+
+
 async def test_stop(tmp_path):
     """R6 R7: the prompt answers cancelled, and every process of the turn is gone."""
     async with linked(tmp_path) as b:
@@ -143,7 +151,7 @@ async def test_stop(tmp_path):
         session = await b.open()
         done = await b.link.prompt(session, "sleep")
         await b.link.rpc.until(lambda: b.reader[session].text("output"))
-        assert alive(f"sleep\0{mark}")
+        await begun(f"sleep\0{mark}")
         stopped = await b.link.rpc.request("_lembas/stop", {"sessionId": session, "key": "s-1"})
         assert not alive(f"sleep\0{mark}")
         assert stopped["outcome"] == "stopped" and stopped["commands"] >= 1 and stopped["ms"] <= 10_000

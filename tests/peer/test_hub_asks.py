@@ -132,3 +132,25 @@ async def test_ask_answered_while_away(tmp_path):
         assert status < 300
         assert await said(h, chat) == ["It was allowed."]
         assert request.rpc_id
+
+
+async def test_question(tmp_path):
+    """Q13: a question is shown with its choices; what was chosen comes as `selected`, own words as `note`."""
+    async with linked(tmp_path) as (h, device):
+        device.on_prompt = asking(device, question={
+            "header": "Port", "text": "Which port?", "multiple": False, "custom": True,
+            "options": [{"id": "1", "label": "8080"}, {"id": "2", "label": "3000", "description": "as before"}]})
+        chat = await h.chat(device.id, "serve it")
+        (ask,) = await asks_of(h)
+        assert ask["kind"] == "question" and ask["text"] == "Which port?" and ask["header"] == "Port"
+        assert [o["label"] for o in ask["options"]] == ["8080", "3000"] and ask["custom"] and not ask["multiple"]
+        wrong = ({"selected": ["3"]}, {"selected": ["1", "2"]}, {"selected": []}, {})
+        for more in wrong:
+            status, _ = await h.call("POST", f"/asks/{ask['ask']}", {
+                "digest": ask["digest"], "outcome": "allow"} | more, ok=False)
+            assert status == 400, more
+        await h.call("POST", f"/asks/{ask['ask']}", {
+            "digest": ask["digest"], "outcome": "allow", "selected": ["2"], "note": "as it was"})
+        assert await said(h, chat) == ["It was allowed."]
+        got = device.answered
+        assert (got["outcome"], got["selected"], got["note"]) == ("allow", ["2"], "as it was")

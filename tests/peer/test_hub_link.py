@@ -148,7 +148,7 @@ async def test_one_socket(tmp_path):
 
 
 async def test_a_holder_that_does_not_answer(tmp_path):
-    """L6: a holder that answers no ping within 10 s loses the link to another boot; 4001 taken."""
+    """L6: a holder that answers no ping within 5 s loses the link to another boot; 4001 taken."""
     async with linked(tmp_path) as (h, device):
         first = device.rpc
         first.socket.transport.pause_reading()

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Connection;
 use crate::acp::capabilities::{self, Capability};
 use crate::acp::{asks, ext, prompt};
+use crate::permission::Origin;
 use crate::rpc::{Call, RpcError, Service};
 use crate::rt::CancellationToken;
 
@@ -83,10 +84,22 @@ impl Connection {
         });
     }
 
+    /// An instance that has seen more than there is here saw another state of this store: a new
+    /// epoch begins, and the answer says it (Y8).
+    async fn check_seen(&self, head: i64) {
+        let Some((epoch, seen)) = self.client().seen() else {
+            return;
+        };
+        if self.origin != Origin::Local && epoch == self.device.epoch.current() && seen > head {
+            let why = format!("the instance knows a change at {seen}, here the last is {head}");
+            self.device.epoch.renew(&why).await;
+        }
+    }
+
     async fn welcome(self: Arc<Self>, answered: CancellationToken) -> Value {
         let about = (self.device.about)();
-        let newest = self.device.sessions.list(&self.origin, None, None, 1).await;
-        let head = newest.map_or(0, |(list, _)| list.first().map_or(0, |s| s.updated));
+        let head = self.device.sessions.head(&self.origin).await;
+        self.check_seen(head).await;
         let ours = json!({
             "protocol": capabilities::PROTOCOL,
             "spec": about.spec,

@@ -28,6 +28,8 @@ struct Given {
     outcome: Outcome,
     scope: Option<Scope>,
     note: Option<String>,
+    #[serde(default)]
+    selected: Vec<String>,
     by: Option<String>,
     key: Option<String>,
 }
@@ -56,6 +58,7 @@ pub(super) async fn answer(asked: Asked, params: Value) -> Result<Value, RpcErro
             outcome: given.outcome,
             scope: given.scope.unwrap_or(Scope::Once),
             note: given.note.filter(|note| !note.trim().is_empty()),
+            selected: given.selected,
             origin: connection.origin.clone(),
             by: given
                 .by
@@ -107,7 +110,9 @@ fn refused(error: &AnswerError) -> RpcError {
         ),
         AnswerError::Changed => gone("changed", &text),
         AnswerError::Unknown => gone("unknown", &text),
-        AnswerError::LocalOnly | AnswerError::Scope(_) => bad("params", text),
+        AnswerError::LocalOnly | AnswerError::Scope(_) | AnswerError::Choice(_) => {
+            bad("params", text)
+        }
         AnswerError::Store(why) => {
             let text = format!("{text}: {why}");
             RpcError::internal(text.clone()).with_data(json!({ "reason": "store", "text": text }))
@@ -126,12 +131,16 @@ pub(super) async fn extend(asked: Asked, params: Value) -> Result<Value, RpcErro
     let Extend { ask, seconds } = inbound::params(params)?;
     let connection = &asked.connection;
     let session = session_of(connection, &ask).await?;
-    let seconds = seconds.min(connection.limits.max_wait());
     let left = session
         .extend(&ask, seconds)
         .await
         .map_err(|error| refused(&error))?;
-    Ok(json!({ "expires_in": left.saturating_mul(1000), "now": clock::now_ms() }))
+    let mut said = json!({ "now": clock::now_ms() });
+    if let (Some(left), Some(said)) = (left, said.as_object_mut()) {
+        let ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+        said.insert("expires_in".to_owned(), ms.into());
+    }
+    Ok(said)
 }
 
 /// `_lembas/ack`: the instance has everything up to there; the waits of asks among it begin.

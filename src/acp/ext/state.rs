@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::Asked;
 use crate::acp::error::{self, bad};
 use crate::acp::inbound::{self, mode_name};
+use crate::acp::opening::level_word;
 use crate::clock;
 use crate::ids::SessionId;
 use crate::rpc::RpcError;
@@ -50,13 +51,21 @@ pub(super) async fn status(asked: Asked, params: Value) -> Result<Value, RpcErro
     let session = connection.session(&id).await?;
     let summary = session.summary().await;
     let asks: Vec<Value> = session.asks().await.iter().map(ask).collect();
-    Ok(json!({
-        "status": words(summary.progress.as_ref()),
-        "progress": summary.progress, "running": summary.running,
-        "jobs": [], "mode": mode_name(summary.mode), "model": summary.model, "level": session.level(),
-        "title": summary.title, "asks": asks, "turn": summary.turn, "seq": summary.head,
-        "limits": limits, "now": clock::now_ms(),
-    }))
+    let mut said = json!({
+        "status": words(summary.progress.as_ref()), "running": summary.running,
+        "jobs": [], "mode": mode_name(summary.mode), "model": summary.model,
+        "level": level_word(session.level()), "asks": asks, "turn": summary.turn,
+        "seq": summary.head, "limits": limits, "now": clock::now_ms(),
+    });
+    if let Some(said) = said.as_object_mut() {
+        if let Some(progress) = &summary.progress {
+            said.insert("progress".to_owned(), json!(progress));
+        }
+        if let Some(title) = summary.title {
+            said.insert("title".to_owned(), title.into());
+        }
+    }
+    Ok(said)
 }
 
 /// An open ask as a status says it.
@@ -65,7 +74,9 @@ fn ask(ask: &OpenAsk) -> Value {
     if let Some(value) = value.as_object_mut() {
         value.remove("remote");
         value.remove("expires_in_ms");
-        value.insert("expires_in".to_owned(), json!(ask.expires_in_ms));
+        if let Some(left) = ask.expires_in_ms {
+            value.insert("expires_in".to_owned(), left.into());
+        }
     }
     value
 }
@@ -132,6 +143,8 @@ pub(super) async fn sync(asked: Asked, params: Value) -> Result<Value, RpcError>
         }
     };
     let connection = &asked.connection;
+    // Before the list: what changes in between is told now and again with the next sync.
+    let newest = connection.device.sessions.head(&connection.origin).await;
     let cursor = page.as_ref().map(|page| page.cursor.clone());
     let list = connection
         .device
@@ -139,7 +152,6 @@ pub(super) async fn sync(asked: Asked, params: Value) -> Result<Value, RpcError>
         .list(&connection.origin, None, cursor, limit)
         .await;
     let (list, more) = list.map_err(error::page)?;
-    let newest = list.first().map_or(since, |summary| summary.updated);
     let head = page.map_or(newest, |page| page.head);
     let changed: Vec<&Summary> = list.iter().take_while(|s| s.updated >= since).collect();
     let next = more.filter(|_| changed.len() == list.len()).map(|cursor| {

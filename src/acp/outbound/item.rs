@@ -72,7 +72,7 @@ pub(super) fn frames(view: &View, item: &Item) -> Vec<Frame> {
             Value::Object(with(
                 Map::new(),
                 &item.body,
-                &["ask", "how", "scope", "by", "note"],
+                &["ask", "how", "scope", "by", "note", "selected"],
             )),
         ),
         Body::TurnEnd { .. } => {

@@ -57,6 +57,7 @@ fn ask() -> AskBody {
         variables: Vec::new(),
         diff: None,
         wait_ms: None,
+        question: None,
     }
 }
 
@@ -120,6 +121,7 @@ fn bodies() -> Vec<Body> {
             scope: Some(Scope::Once),
             by: "ana, on the page".to_owned(),
             note: None,
+            selected: Vec::new(),
         },
         Body::Started {
             call: call(),
@@ -485,7 +487,7 @@ fn a_permission_request_says_all_of_an_ask() {
         expires_in_ms: Some(5000),
         remote: true,
     };
-    let params = ask::request(&open, None, None, &open.body.scopes, 107);
+    let params = ask::request(&open, None, None, &open.body.scopes, true, 107);
     let read: v1::RequestPermissionRequest = serde_json::from_value(params.clone()).unwrap();
     assert_eq!(read.options.len(), 3);
     insta::assert_snapshot!(serde_json::to_string_pretty(&params).unwrap(), @r#"
@@ -555,7 +557,7 @@ fn a_permission_request_says_all_of_an_ask() {
     }
     "#);
     assert_eq!(
-        ask::request(&open, None, None, &[], 0)["options"]
+        ask::request(&open, None, None, &[], false, 0)["options"]
             .as_array()
             .unwrap()
             .len(),
@@ -567,13 +569,18 @@ fn a_permission_request_says_all_of_an_ask() {
 fn answers_to_a_permission_request_are_read_and_nothing_else() {
     use crate::acp::outbound::ask::{Said, said};
     use crate::session::Outcome;
-    let chose = |id: &str| said(json!({ "outcome": { "outcome": "selected", "optionId": id } }));
+    let chose = |id: &str| {
+        said(
+            json!({ "outcome": { "outcome": "selected", "optionId": id } }),
+            None,
+        )
+    };
     assert_eq!(chose("once"), Said::Chose(Outcome::Allow, Scope::Once));
     assert_eq!(chose("always"), Said::Chose(Outcome::Allow, Scope::Always));
     assert_eq!(chose("refuse"), Said::Chose(Outcome::Refuse, Scope::Once));
     assert_eq!(chose("all"), Said::Nonsense);
     assert_eq!(
-        said(json!({ "outcome": { "outcome": "cancelled" } })),
+        said(json!({ "outcome": { "outcome": "cancelled" } }), None),
         Said::Nothing
     );
     for wrong in [
@@ -582,6 +589,6 @@ fn answers_to_a_permission_request_are_read_and_nothing_else() {
         json!({ "outcome": "once" }),
         json!({ "optionId": "once" }),
     ] {
-        assert_eq!(said(wrong.clone()), Said::Nonsense, "{wrong}");
+        assert_eq!(said(wrong.clone(), None), Said::Nonsense, "{wrong}");
     }
 }

@@ -3,6 +3,7 @@
 //! What was asked is judged again at the moment of the answer, by the limits and rules of then.
 //! An ask's end, the rule it made and its audit line are one transaction.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::agent::asks::{Answer, AnswerError, Outcome};
@@ -17,7 +18,7 @@ use crate::permission::{Origin, Rule};
 use crate::store::db::{Durability, StoreError};
 use crate::store::device::items::Also;
 use crate::store::device::rules::RuleRow;
-use crate::store::item::{AskBody, Body, CallStatus, Scope, Settled};
+use crate::store::item::{Allowed, AskBody, Body, CallStatus, Question, Scope, Settled};
 
 impl Driver {
     /// Takes an answer and says what became of it. Only an error of the store ends the turn.
@@ -41,11 +42,11 @@ impl Driver {
             return Ok(Err(AnswerError::Changed));
         }
         let local = self.gate.config.now().remote.approvals == Approvals::Local;
-        if local && answer.origin != Origin::Local {
+        if local && body.question.is_none() && answer.origin != Origin::Local {
             // No word from there counts, not a no either: the question stays for this computer.
             return Ok(Err(AnswerError::LocalOnly));
         }
-        if answer.outcome == Outcome::Refuse {
+        if answer.outcome != Outcome::Allow {
             let at = self.refuse(&call, &body, answer).await?;
             return Ok(Ok(at));
         }
@@ -64,6 +65,10 @@ impl Driver {
                 return Ok(Err(AnswerError::Changed));
             }
         };
+        if let Some(question) = &body.question {
+            let text = words::chosen(question, answer);
+            return Ok(Ok(self.told(&call, &body, answer, text).await?));
+        }
         let wider = rule.is_some();
         let at = self.allow(&body, answer, rule).await?;
         if wider {
@@ -89,6 +94,14 @@ impl Driver {
 
     /// Whether a yes from there counts, as the settings are now.
     fn counts(&self, answer: &Answer, body: &AskBody) -> Result<(), AnswerError> {
+        if let Some(question) = &body.question {
+            // What the person wants to say gives nobody any right, so it counts from wherever.
+            return choice(question, answer);
+        }
+        if !answer.selected.is_empty() {
+            let text = "this question has no choices: it is allowed or refused";
+            return Err(AnswerError::Choice(text.to_owned()));
+        }
         if answer.origin != Origin::Local {
             match self.gate.config.now().remote.approvals {
                 Approvals::Local => return Err(AnswerError::LocalOnly),
@@ -111,12 +124,23 @@ impl Driver {
         body: &AskBody,
         answer: &Answer,
     ) -> Result<i64, StoreError> {
-        let text = words::refused(answer.note.as_deref());
+        let (how, verdict, text) = match answer.outcome {
+            Outcome::Cancel => (Settled::Cancelled, "cancelled", words::closed()),
+            _ if body.question.is_some() => {
+                let text = words::declined(answer.note.as_deref());
+                (Settled::Refused, "declined", text)
+            }
+            _ => (
+                Settled::Refused,
+                "refused",
+                words::refused(answer.note.as_deref()),
+            ),
+        };
         let bodies = vec![
-            answered(body, Settled::Refused, answer),
+            answered(body, how, answer),
             result(&call.call, CallStatus::Refused, text),
         ];
-        let line = self.line(&answer.by, &body.kind, "refused", Some(&body.digest));
+        let line = self.line(&answer.by, &body.kind, verdict, Some(&body.digest));
         self.settle(
             bodies,
             Also {
@@ -125,6 +149,34 @@ impl Driver {
             },
         )
         .await
+    }
+
+    /// A question of the agent is answered: the person's words are the call's result.
+    async fn told(
+        &mut self,
+        call: &Call,
+        body: &AskBody,
+        answer: &Answer,
+        text: String,
+    ) -> Result<i64, StoreError> {
+        let mut settled = answered(body, Settled::Allowed, answer);
+        if let Body::Answered { scope, .. } = &mut settled {
+            *scope = None;
+        }
+        let bodies = vec![
+            settled,
+            Body::Started {
+                call: call.call.clone(),
+                digest: body.digest.clone(),
+                allowed: Allowed {
+                    source: "interact".to_owned(),
+                    text: words::answered(),
+                    r#box: String::new(),
+                },
+            },
+            result(&call.call, CallStatus::Ok, text),
+        ];
+        self.settle(bodies, Also::default()).await
     }
 
     async fn allow(
@@ -210,9 +262,13 @@ impl Driver {
             .collect();
         for (call, body) in over {
             let line = self.line("nobody", &body.kind, "expired", Some(&body.digest));
+            let text = match body.question {
+                Some(_) => words::unanswered(),
+                None => words::expired(body.wait_ms),
+            };
             let bodies = vec![
                 ended(&body, Settled::Expired, "nobody"),
-                result(&call, CallStatus::Refused, words::expired(body.wait_ms)),
+                result(&call, CallStatus::Refused, text),
             ];
             self.settle(
                 bodies,
@@ -234,6 +290,28 @@ impl Driver {
     }
 }
 
+/// Whether an answer to a question names what can be chosen.
+fn choice(question: &Question, answer: &Answer) -> Result<(), AnswerError> {
+    let wrong = |text: &str| Err(AnswerError::Choice(text.to_owned()));
+    let known = |id: &String| question.options.iter().any(|option| option.id == *id);
+    let selected = &answer.selected;
+    if !selected.iter().all(known) {
+        return wrong("the question has no such choice");
+    }
+    let different = selected.iter().collect::<HashSet<_>>().len();
+    if different < selected.len() || (different > 1 && !question.multiple) {
+        return wrong("one choice counts, or several of a question that takes several, each once");
+    }
+    let words = answer
+        .note
+        .as_deref()
+        .is_some_and(|note| !note.trim().is_empty());
+    match (selected.is_empty(), words && question.custom) {
+        (true, false) => wrong("nothing was chosen"),
+        _ => Ok(()),
+    }
+}
+
 fn answered(body: &AskBody, how: Settled, answer: &Answer) -> Body {
     Body::Answered {
         ask: body.ask.clone(),
@@ -241,6 +319,7 @@ fn answered(body: &AskBody, how: Settled, answer: &Answer) -> Body {
         scope: (how == Settled::Allowed).then_some(answer.scope),
         by: answer.by.clone(),
         note: answer.note.clone(),
+        selected: answer.selected.clone(),
     }
 }
 
@@ -251,5 +330,6 @@ fn ended(body: &AskBody, how: Settled, by: &str) -> Body {
         scope: None,
         by: by.to_owned(),
         note: None,
+        selected: Vec::new(),
     }
 }

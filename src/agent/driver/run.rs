@@ -203,6 +203,6 @@ fn action_word(action: &Action) -> &'static str {
         Action::Read { .. } => "read",
         Action::Write { .. } => "write",
         Action::Execute(_) => "execute",
-        Action::Interact => "interact",
+        Action::Interact | Action::Question(_) => "interact",
     }
 }

@@ -73,6 +73,7 @@ impl Build {
             scope: Some(Scope::Once),
             by: "you".into(),
             note: None,
+            selected: vec![],
         })
     }
     fn started(self, call: &str) -> Self {

@@ -21,8 +21,9 @@ use crate::link::ws;
 use crate::rpc::{Incoming, Outgoing};
 use crate::store::hub::tokens::TokenUse;
 
-/// How long a holder of the place has to show that it lives.
-const PROBE: Duration = Duration::from_secs(10);
+/// How long a holder of the place has to show that it lives: less than the newcomer waits for its
+/// answer (L3, L6).
+const PROBE: Duration = Duration::from_secs(5);
 
 /// `GET /link/v3`.
 pub(super) async fn upgrade(
@@ -86,14 +87,19 @@ async fn admit(
     })?;
     let said = text(headers, ws::HEADER_DEVICE);
     let boot = text(headers, ws::HEADER_BOOT);
+    // What is missing is told before what is wrong (L4).
+    for (name, value) in [(ws::HEADER_DEVICE, &said), (ws::HEADER_BOOT, &boot)] {
+        if value.is_empty() || value.len() > 128 {
+            let text = format!(
+                "{name} is missing, or longer than 128 characters: update lembas on this computer."
+            );
+            return Err(refuse(shared, StatusCode::BAD_REQUEST, &text, json!({})));
+        }
+    }
     if said != device {
         let text = "This token belongs to another computer: link this one anew.";
         let reason = json!({ "reason": "device" });
         return Err(refuse(shared, StatusCode::FORBIDDEN, text, reason));
-    }
-    if boot.is_empty() || boot.len() > 128 {
-        let text = "Lembas-Boot is missing, or longer than 128 characters: update lembas on this computer.";
-        return Err(refuse(shared, StatusCode::BAD_REQUEST, text, json!({})));
     }
     let take = text(headers, ws::HEADER_TAKE) == "1";
     let why = place(shared, &device, &boot, take).await?;

@@ -1,6 +1,7 @@
 //! One connection, from its upgrade to its end: handshake, what it missed, and the tasks that go
 //! on while it lives.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -102,8 +103,11 @@ async fn handshake(shared: &Shared, link: &Link, peer: &Peer) -> Result<Ready, S
         "protocol": PROTOCOL, "spec": crate::hub::spec_version(),
         "instance": shared.facts.instance, "capabilities": CAPABILITIES,
     });
-    if let (Some(epoch), Some(map)) = (&known.epoch, ours.as_object_mut()) {
+    // H3: both, or it has not been heard to an end yet.
+    let seen = known.epoch.zip(known.head);
+    if let (Some((epoch, head)), Some(map)) = (&seen, ours.as_object_mut()) {
         map.insert("epoch".to_owned(), epoch.clone().into());
+        map.insert("head".to_owned(), (*head).into());
     }
     let params = json!({
         "protocolVersion": 1,
@@ -170,9 +174,13 @@ async fn handshake(shared: &Shared, link: &Link, peer: &Peer) -> Result<Ready, S
         .filter(|c| CAPABILITIES.contains(c))
         .map(str::to_owned)
         .collect();
+    let head = seen
+        .filter(|(known, _)| *known == epoch)
+        .map(|(_, head)| head);
     Ok(Ready {
         capabilities: theirs,
         epoch,
+        head,
     })
 }
 
@@ -218,33 +226,52 @@ async fn begin(
     }
 }
 
+/// Takes up what changed since the head that is kept, and keeps the new one (Y2).
 async fn sync(
     shared: &Shared,
     link: &Link,
     peer: &Peer,
     heard: &mpsc::Sender<Heard>,
 ) -> Result<(), String> {
-    let mut after = Value::Null;
-    let mut listed = Vec::new();
+    let mut after = Value::from(link.head().unwrap_or(0));
+    let mut listed = HashSet::new();
+    let mut head = None;
+    let mut whole = false;
     for _ in 0..PAGES {
-        let params = if after.is_null() {
-            json!({ "limit": PAGE })
-        } else {
-            json!({ "after": after, "limit": PAGE })
-        };
+        let params = json!({ "after": after, "limit": PAGE });
         let answer = peer.request_within("_lembas/sync", params, SMALL).await;
         let answer = answer.map_err(|e| e.to_string())?;
+        head = head.or_else(|| answer.get("head").and_then(Value::as_i64));
         let sessions = answer.get("sessions").and_then(Value::as_array);
         for session in sessions.into_iter().flatten() {
             if let Some(id) = session.get("id").and_then(Value::as_str) {
-                listed.push(id.to_owned());
+                listed.insert(id.to_owned());
                 session_heard(shared, link, heard, id, session).await?;
             }
         }
         match answer.get("next") {
             Some(next) if !next.is_null() => after = next.clone(),
-            _ => break,
+            _ => {
+                whole = true;
+                break;
+            }
         }
+    }
+    // What goes on without having changed is not listed, and only what is followed is streamed.
+    let busy = shared
+        .store
+        .busy_sessions(link.inner.device.clone(), link.epoch());
+    for session in busy.await.map_err(|e| e.to_string())? {
+        if !listed.contains(&session) {
+            let wanted = Heard::Follow { session };
+            heard.send(wanted).await.map_err(|_| "the link ended")?;
+        }
+    }
+    if let Some(head) = head.filter(|_| whole) {
+        let kept = shared
+            .store
+            .device_head(link.inner.device.clone(), link.epoch(), head);
+        kept.await.map_err(|e| e.to_string())?;
     }
     Ok(())
 }

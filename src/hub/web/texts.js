@@ -121,6 +121,7 @@ export const TEXTS = {
   "approvals.loading": "Loading what waits for you", "approvals.count": "{n} {n:waits|wait} for you", "approvals.sent": "{n} {n:is|are} on the way", "approvals.settled": "Settled",
   "approvals.empty": "Nothing waits for you", "approvals.empty.words": "When a computer wants to do something that needs your yes, it stands here, in its chat and in the title of this tab.",
   "approvals.away": "Away now: {devices}. What they may have asked since is not known here.",
+  "question.title": "{device} asks you", "question.one": "Choose one", "question.several": "Choose one or more", "question.own": "Or in your own words", "question.answer": "Answer", "question.skip": "Do not answer…", "question.chosen": "Chosen:", "question.not_delivered": "Not delivered yet.", "question.not_delivered.away": "{device} is away. Not delivered yet.", "end.answered": "Answered at {time}",
   "ask.title": "{device} wants to run this in `{folder}`", "ask.title.edit": "{device} wants to change this in `{folder}`", "ask.title.read": "{device} wants to read this from `{folder}`", "ask.title.fetch": "{device} wants to fetch this from `{folder}`", "ask.title.other": "{device} asks something in `{folder}`",
   "ask.command": "The whole command", "ask.diff": "What it would change", "ask.blank": "The command is empty or cannot be read. It cannot be allowed.",
   "ask.size": "{count} {n:line|lines}, {bytes}", "ask.hidden": "{n} hidden {n:character|characters} shown",

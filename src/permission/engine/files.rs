@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::super::rule::Wanted;
-use super::super::{BoxKind, Verdict, paths, words};
-use super::{Judging, Ruling, Subject};
+use super::super::{Attended, BoxKind, Refusal, Verdict, paths, words};
+use super::{Judging, Level, Ruling, Subject};
 use crate::ids::Digest;
 use crate::spec::permission::{Access, Does, permission};
+use crate::store::item::Question;
 
 impl Judging<'_> {
     pub(super) fn interact(&self) -> Verdict {
@@ -27,6 +28,31 @@ impl Judging<'_> {
             None,
             BoxKind::Read,
         );
+        self.verdict(&[ruling], subject)
+    }
+
+    /// A question is always put to the person: no mode and no rule answers it.
+    pub(super) fn question(&self, question: &Question) -> Verdict {
+        if self.context.attended != Attended::Person {
+            return Verdict::Refuse(Refusal {
+                layer: "unattended",
+                segment: None,
+                text: words::NOBODY_TO_ASK.to_owned(),
+            });
+        }
+        let subject = Subject {
+            kind: "question",
+            command: question.text.clone(),
+            run: None,
+            places: Vec::new(),
+            programs: Vec::new(),
+            // The choices too are what the digest is of.
+            variables: vec![serde_json::to_string(question).unwrap_or_default()],
+            diff: None,
+            source: "interact",
+            text: words::ANSWERED.to_owned(),
+        };
+        let ruling = Ruling::of(Level::AskOnce, "question", "The agent asks you.");
         self.verdict(&[ruling], subject)
     }
 

@@ -7,7 +7,7 @@ use crate::store::db::StoreError;
 use crate::store::device::audit::{self, AuditLine};
 use crate::store::device::keys::{self, KeyRow};
 use crate::store::device::rules::{self, RuleRow};
-use crate::store::device::{Store, asks, json, read_json, signed, unsigned};
+use crate::store::device::{Store, asks, json, read_json, sessions, signed, unsigned};
 use crate::store::item::{Body, Item};
 
 /// What is kept together with items, or not at all.
@@ -91,17 +91,21 @@ pub(crate) fn put(
         project(t, session, item)?;
     }
     let head = items.last().map_or(0, |i| i.seq.0);
-    let time = items.last().map_or(0, |i| i.time);
+    // Numbers that are reserved ahead are no change.
+    let updated = match items.last() {
+        Some(item) => Some(sessions::change_time(t, item.time)?),
+        None => None,
+    };
     t.prepare(
         "update sessions set head = max(head, ?2), reserved = max(reserved, ?3),
-             updated = max(updated, ?4), bytes = bytes + ?5, told = coalesce(?6, told)
+             updated = coalesce(?4, updated), bytes = bytes + ?5, told = coalesce(?6, told)
          where id = ?1",
     )?
     .execute(params![
         session.as_str(),
         signed(head),
         signed(reserved),
-        time,
+        updated,
         bytes,
         also.told
     ])?;
@@ -192,6 +196,7 @@ fn project(t: &Transaction<'_>, session: &SessionId, item: &Item) -> Result<(), 
             scope,
             by,
             note,
+            ..
         } => asks::settle(t, ask, *how, *scope, by, note.as_deref(), item.time)?,
         _ => {}
     }

@@ -112,6 +112,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.db()
             .write(Durability::Disk, move |t| {
+                let updated = change_time(t, new.updated)?;
                 t.execute(
                     "insert into sessions (id, origin, cwd, also, model, mode, level, made, updated, \
                      said, context, agents, scheduled) \
@@ -125,7 +126,7 @@ impl Store {
                         mode_word(new.mode),
                         new.level,
                         new.made,
-                        new.updated,
+                        updated,
                         new.said,
                         new.context,
                         new.agents,
@@ -199,6 +200,25 @@ impl Store {
             .await
     }
 
+    /// When a session that an origin may see (`None`: any) changed last; never less than it was
+    /// before, also when that session is gone.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn newest_change(&self, origin: Option<String>) -> Result<i64, StoreError> {
+        self.db()
+            .call(move |c| {
+                let listed: i64 = c.query_row(
+                    "select coalesce(max(updated), 0) from sessions
+                     where ?1 is null or origin = ?1 or shared = 1",
+                    params![origin],
+                    |r| r.get(0),
+                )?;
+                Ok(listed.max(last_seen(c)?))
+            })
+            .await
+    }
+
     /// Sessions whose turn has not ended.
     ///
     /// # Errors
@@ -240,6 +260,9 @@ impl Store {
         let id = id.clone();
         self.db()
             .write(Durability::Disk, move |t| {
+                if !shared {
+                    keep_last_seen(t, &id)?;
+                }
                 let changed = t.execute(
                     "update sessions set shared = ?2 where id = ?1",
                     params![id.as_str(), shared],
@@ -257,6 +280,7 @@ impl Store {
         let gone = id.clone();
         self.db()
             .write(Durability::Disk, move |t| {
+                keep_last_seen(t, &gone)?;
                 t.execute("delete from sessions where id = ?1", [gone.as_str()])?;
                 Ok(())
             })
@@ -271,4 +295,39 @@ impl Store {
         .await;
         Ok(())
     }
+}
+
+/// The time of a change made at `now`: above that of every change before it, also when the clock
+/// was set back, so that nobody who asks for what is newer misses it (Y2).
+pub(crate) fn change_time(c: &rusqlite::Connection, now: i64) -> Result<i64, rusqlite::Error> {
+    let listed: i64 = c.query_row("select coalesce(max(updated), 0) from sessions", [], |r| {
+        r.get(0)
+    })?;
+    Ok(now.max(listed.max(last_seen(c)?).saturating_add(1)))
+}
+
+/// What a session that an asker sees no more had last changed at: their `head` must not fall.
+const LAST_SEEN: &str = "last_seen";
+
+fn last_seen(c: &rusqlite::Connection) -> Result<i64, rusqlite::Error> {
+    let kept = c
+        .query_row(
+            "select value from state where name = ?1",
+            [LAST_SEEN],
+            |r| r.get::<_, String>(0),
+        )
+        .optional()?;
+    Ok(kept.and_then(|text| text.parse().ok()).unwrap_or(0))
+}
+
+fn keep_last_seen(t: &rusqlite::Connection, id: &SessionId) -> Result<(), rusqlite::Error> {
+    let updated: Option<i64> = t
+        .query_row(
+            "select updated from sessions where id = ?1",
+            [id.as_str()],
+            |r| r.get(0),
+        )
+        .optional()?;
+    let kept = last_seen(t)?.max(updated.unwrap_or(0)).to_string();
+    super::set_state(t, LAST_SEEN, &kept)
 }

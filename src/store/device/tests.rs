@@ -52,6 +52,7 @@ pub(crate) fn ask(id: &str) -> AskBody {
         variables: vec![],
         diff: None,
         wait_ms: Some(5),
+        question: None,
     }
 }
 
@@ -143,6 +144,7 @@ async fn an_ask_ends_once_and_a_second_end_keeps_nothing_of_its_transaction() {
                 scope: None,
                 by: "you".into(),
                 note: None,
+                selected: vec![],
             },
         )]
     };
@@ -211,6 +213,9 @@ async fn lists_show_an_origin_its_own_and_what_is_shared_in_pages() {
             .await
             .unwrap();
     }
+    // Two may share a time: as a store of before had them, a page between them still parts them.
+    let same = "update sessions set updated = case id when 'a' then 3 when 'd' then 1 else 2 end";
+    store.db().call(|c| c.execute(same, [])).await.unwrap();
     store.share(&SessionId::new("d"), true).await.unwrap();
     let list = |origin: Option<&str>, after, limit| {
         let which = Listing {
@@ -262,4 +267,35 @@ async fn an_older_copy_of_the_store_gets_a_new_epoch() {
     let renewed = store.renew_epoch().await.unwrap();
     assert_ne!(renewed, restored);
     assert_eq!(store.epoch(), renewed);
+}
+
+#[tokio::test]
+async fn the_newest_change_never_falls() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path()).await;
+    let head = async |origin: &str| store.newest_change(Some(origin.to_owned())).await.unwrap();
+    store.add_session(row("a", "i", 1000), None).await.unwrap();
+    store
+        .add_session(row("l", "local", 2000), None)
+        .await
+        .unwrap();
+    assert_eq!(head("i").await, 1000, "what it may not see says nothing");
+    // The clock was set back: what changes now is newer all the same.
+    store.add_session(row("b", "i", 500), None).await.unwrap();
+    assert_eq!(head("i").await, 2001);
+    let item = Item {
+        seq: Seq(1),
+        turn: 0,
+        time: 600,
+        body: Body::Notice {
+            compacted: None,
+            text: "n".to_owned(),
+        },
+    };
+    put(&store, "a", vec![item]).await.unwrap();
+    assert_eq!(head("i").await, 2002);
+    store.delete_session(&SessionId::new("a")).await.unwrap();
+    assert_eq!(head("i").await, 2002);
+    store.add_session(row("c", "i", 700), None).await.unwrap();
+    assert_eq!(head("i").await, 2003);
 }

@@ -65,6 +65,8 @@ pub struct Ending {
     pub scope: Option<String>,
     pub by: Option<String>,
     pub note: Option<String>,
+    /// Of a question of the agent: the ids of what was chosen.
+    pub selected: Option<Value>,
     pub at: i64,
 }
 
@@ -220,7 +222,9 @@ impl HubStore {
             .write(Durability::Disk, move |t| {
                 let changed = t.execute(
                     "update asks set state = 'settled', outcome = ?2, scope = ?3, by = ?4,
-                       note = coalesce(?5, note), at = ?6, late = ?7
+                       note = coalesce(?5, note), at = ?6, late = ?7,
+                       body = case when ?8 is null then body
+                                   else json_set(body, '$.selected', json(?8)) end
                      where ask = ?1 and state <> 'settled'",
                     params![
                         ask,
@@ -229,7 +233,8 @@ impl HubStore {
                         ending.by,
                         ending.note,
                         ending.at,
-                        late
+                        late,
+                        ending.selected.map(|ids| ids.to_string())
                     ],
                 )?;
                 t.execute(

@@ -302,6 +302,26 @@ impl HubStore {
             .await
     }
 
+    /// Sessions of a device in which something is under way, as far as is known here.
+    pub async fn busy_sessions(
+        &self,
+        device: String,
+        epoch: String,
+    ) -> Result<Vec<String>, StoreError> {
+        self.db
+            .call(move |c| {
+                c.prepare(
+                    "select session from chats where device = ?1 and epoch = ?2 and closed is null
+                       and (running = 1 or id in (select chat from work where device = ?1
+                            and kind in ('prompt', 'steer') and state in ('waiting', 'failed')))
+                     order by updated desc limit 1000",
+                )?
+                .query_map([device, epoch], |r| r.get(0))?
+                .collect()
+            })
+            .await
+    }
+
     pub async fn delete_chat(&self, id: String) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {

@@ -30,10 +30,12 @@ pub struct Device {
     /// As its last handshake said them.
     pub limits: Value,
     pub home: Option<String>,
+    /// The newest change of its sessions that was taken up, of this epoch.
+    pub head: Option<i64>,
 }
 
 const COLUMNS: &str = "id, account, name, os, arch, version, address, paired, since, heard, words,
-    revoked, revoked_why, epoch, limits, home";
+    revoked, revoked_why, epoch, limits, home, head";
 
 impl Device {
     fn read(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
@@ -55,6 +57,7 @@ impl Device {
             epoch: row.get(13)?,
             limits: serde_json::from_str(&limits).unwrap_or_default(),
             home: row.get(15)?,
+            head: row.get(16)?,
         })
     }
 }
@@ -187,7 +190,8 @@ impl HubStore {
                     "update devices set name = case when renamed then name
                          else coalesce(?2, name) end,
                        os = coalesce(?3, os), arch = coalesce(?4, arch),
-                       version = coalesce(?5, version), address = ?6, epoch = ?7, limits = ?8,
+                       version = coalesce(?5, version), address = ?6, limits = ?8,
+                       head = case when epoch = ?7 then head else null end, epoch = ?7,
                        home = coalesce(?9, home), since = ?10, heard = ?10
                      where id = ?1",
                     params![
@@ -202,6 +206,24 @@ impl HubStore {
                         said.home,
                         now
                     ],
+                )?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Everything up to a change is taken up; of another epoch than the present it says nothing.
+    pub async fn device_head(
+        &self,
+        id: String,
+        epoch: String,
+        head: i64,
+    ) -> Result<(), StoreError> {
+        self.db
+            .write(Durability::Process, move |t| {
+                t.execute(
+                    "update devices set head = ?3 where id = ?1 and epoch = ?2",
+                    params![id, epoch, head],
                 )?;
                 Ok(())
             })

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -191,14 +192,14 @@ impl Fake {
     pub(crate) async fn prompted(&self, count: usize) {
         let mut version = self.version.subscribe();
         let wait = version.wait_for(|_| self.state.lock().prompts.len() >= count);
-        let wait = tokio::time::timeout(std::time::Duration::from_secs(20), wait);
+        let wait = tokio::time::timeout(Duration::from_secs(20), wait);
         wait.await.expect("no prompt came").unwrap();
     }
 
     pub(crate) async fn when(&self, what: &str, is: impl Fn(&State) -> bool) {
         let mut version = self.version.subscribe();
         let wait = version.wait_for(|_| is(&self.state.lock()));
-        let wait = tokio::time::timeout(std::time::Duration::from_secs(20), wait);
+        let wait = tokio::time::timeout(Duration::from_secs(20), wait);
         wait.await
             .unwrap_or_else(|_| panic!("never: {what}"))
             .unwrap();
@@ -231,6 +232,7 @@ fn ask_body(id: &str, call: &CallId, scopes: &[Scope]) -> AskBody {
         variables: Vec::new(),
         diff: None,
         wait_ms: None,
+        question: None,
     }
 }
 
@@ -296,6 +298,7 @@ fn settle(state: &mut State, id: &AskId, how: Settled, by: &str) {
             scope: None,
             by: by.to_owned(),
             note: None,
+            selected: Vec::new(),
         },
     );
 }
@@ -372,6 +375,15 @@ impl Sessions for Fakes {
             .flat_map(|fake| fake.state.lock().asks.clone())
             .collect();
         std::future::ready(asks).boxed()
+    }
+
+    fn head<'a>(&'a self, asker: &'a Origin) -> BoxFuture<'a, i64> {
+        async move {
+            let page = self.list(asker, None, None, usize::MAX).await;
+            let changes = page.into_iter().flat_map(|(list, _)| list);
+            changes.map(|one| one.updated).max().unwrap_or(0)
+        }
+        .boxed()
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -519,6 +531,7 @@ impl OneSession for Fake {
             let how = match answer.outcome {
                 Outcome::Allow => Settled::Allowed,
                 Outcome::Refuse => Settled::Refused,
+                Outcome::Cancel => Settled::Cancelled,
             };
             settle(state, &answer.ask, how, &answer.by);
             Ok(78)
@@ -539,7 +552,7 @@ impl OneSession for Fake {
         &'a self,
         ask: &'a AskId,
         seconds: u64,
-    ) -> BoxFuture<'a, Result<u64, AnswerError>> {
+    ) -> BoxFuture<'a, Result<Option<Duration>, AnswerError>> {
         let open = self
             .state
             .lock()
@@ -547,7 +560,7 @@ impl OneSession for Fake {
             .iter()
             .any(|open| open.body.ask == *ask);
         let left = if open {
-            Ok(seconds)
+            Ok(Some(Duration::from_secs(seconds)))
         } else {
             Err(AnswerError::Unknown)
         };

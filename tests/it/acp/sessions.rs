@@ -55,6 +55,46 @@ async fn the_model_is_the_named_one_and_no_other() {
 }
 
 #[tokio::test]
+async fn a_model_or_level_that_is_not_served_is_refused() {
+    let place = Place::new();
+    let client = place.instance().await;
+    let new = |model: &str, level: Option<&str>| {
+        let meta = json!({ "lembas": { "model": model, "level": level } });
+        let params = json!({ "cwd": place.root(), "mcpServers": [], "_meta": meta });
+        client.ask("session/new", params)
+    };
+    let code = |reason: &str| {
+        (
+            if reason == "model" { -32053 } else { -32602 },
+            reason.to_owned(),
+        )
+    };
+    assert_eq!(refused(new("nobody-has-it", None).await), code("model"));
+    assert_eq!(refused(new("m", Some("higher")).await), code("params"));
+    for (model, level, said) in [
+        ("m", None, "default"),
+        ("m", Some("default"), "default"),
+        ("m", Some("high"), "high"),
+        // The list cannot be had: the name stands.
+        ("away", Some("whatever"), "whatever"),
+    ] {
+        let answer = new(model, level).await.unwrap();
+        assert_eq!(
+            answer["_meta"]["lembas"]["level"], said,
+            "{model} {level:?}"
+        );
+    }
+    let id = new("m", None).await.unwrap()["sessionId"].clone();
+    let set = |option: &str, value: &str| {
+        let params = json!({ "sessionId": id, "configId": option, "value": value });
+        client.ask("session/set_config_option", params)
+    };
+    assert_eq!(refused(set("model", "nobody-has-it").await), code("model"));
+    assert_eq!(refused(set("level", "higher").await), code("params"));
+    set("level", "low").await.unwrap();
+}
+
+#[tokio::test]
 async fn a_key_opens_one_session() {
     let place = Place::new();
     let client = place.instance().await;

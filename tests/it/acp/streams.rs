@@ -271,6 +271,36 @@ async fn a_claim_above_our_numbers_begins_a_new_epoch() {
 }
 
 #[tokio::test]
+async fn a_head_above_ours_begins_a_new_epoch_in_the_handshake() {
+    let place = Place::new();
+    let client = place.instance().await;
+    open(&client, &place).await;
+    let head = |answer: &Value| answer["agentCapabilities"]["_meta"]["lembas"]["head"].clone();
+    let seen = |epoch: &str, head: Value| {
+        let mut hello = hello(ALL);
+        let ours = &mut hello["clientCapabilities"]["_meta"]["lembas"];
+        ours["epoch"] = epoch.into();
+        ours["head"] = head;
+        hello
+    };
+    let link = place.connect(instance("g1"));
+    let first = link.ask("initialize", hello(ALL)).await.unwrap();
+    // What it has seen, and what it saw in another epoch, claim nothing.
+    for (epoch, head) in [("e0", head(&first)), ("other", json!(1_i64 << 50))] {
+        let link = place.connect(instance("g1"));
+        link.ask("initialize", seen(epoch, head)).await.unwrap();
+        assert!(place.epoch.0.lock().is_empty(), "{epoch}");
+    }
+    let link = place.connect(instance("g1"));
+    let hello = seen("e0", json!(1_i64 << 50));
+    let answer = link.ask("initialize", hello).await.unwrap();
+    assert_eq!(
+        answer["agentCapabilities"]["_meta"]["lembas"]["epoch"],
+        "e1"
+    );
+}
+
+#[tokio::test]
 async fn a_plain_client_hears_its_sessions_and_no_events() {
     let place = Place::new();
     let editor = place.editor().await;

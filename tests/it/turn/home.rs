@@ -223,6 +223,7 @@ pub(super) fn answer(ask: &OpenAsk, outcome: Word, scope: Scope) -> Answer {
         outcome,
         scope,
         note: None,
+        selected: Vec::new(),
         origin: Origin::Local,
         by: "you, on this computer".into(),
     }
@@ -375,6 +376,7 @@ impl Judge for Script {
                     variables: vec![],
                     diff: None,
                     wait_ms: None,
+                    question: None,
                 },
             ))),
             Some("no") => Verdict::Refuse(Refusal {

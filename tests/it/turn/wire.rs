@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use lembas::acp::{About, Device, Keys, Models, Parts};
+use lembas::acp::{About, Device, Keys, Models, Named, Parts};
 use lembas::permission::Origin;
 use lembas::remote::{self, Check, Seen, Tokens, Unseen, Watch};
 use lembas::rt::Tasks;
@@ -34,6 +34,10 @@ impl Tokens for Played {
 impl Models for Played {
     fn default(&self, _origin: &Origin) -> BoxFuture<'static, Option<String>> {
         std::future::ready(Some("m".to_owned())).boxed()
+    }
+
+    fn named(&self, _origin: &Origin, _model: &str) -> BoxFuture<'static, Named> {
+        std::future::ready(Named::Unknown).boxed()
     }
 }
 

@@ -26,6 +26,7 @@ PARAMS = {
     "session/close": acp.CloseSessionRequest,
     "session/delete": acp.DeleteSessionRequest,
     "session/set_mode": acp.SetSessionModeRequest,
+    "session/set_config_option": acp.SetSessionConfigOptionSelectRequest,
     "session/prompt": acp.PromptRequest,
     "session/cancel": acp.CancelNotification,
     "session/update": acp.SessionNotification,
@@ -41,6 +42,7 @@ RESULTS = {
     "session/close": acp.CloseSessionResponse,
     "session/delete": acp.DeleteSessionResponse,
     "session/set_mode": acp.SetSessionModeResponse,
+    "session/set_config_option": acp.SetSessionConfigOptionResponse,
     "session/prompt": acp.PromptResponse,
     "session/request_permission": acp.RequestPermissionResponse,
 }

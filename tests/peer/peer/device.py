@@ -231,12 +231,12 @@ class Device:
         self.answers.put_nowait(params)
         return {"taken": True, "at": now()}
 
-    async def raise_ask(self, session, **more):
+    async def raise_ask(self, session, question=None, **more):
         """Makes an ask: its item, its event, and the request; gives (params, future of the request)."""
-        ask = session.ask(**more)
+        ask = session.question(question) if question else session.ask(**more)
         meta = ask["_meta"]["lembas"]
         meta["seq"] = session.seq + 1
         self.asks[meta["ask"]] = ask
-        data = {k: v for k, v in meta.items() if k not in ("now", "expires_in")} | {"state": "open"}
-        await session.event("ask", data)
-        return ask, await self.rpc.start("session/request_permission", ask)
+        data = {k: v for k, v in meta.items() if k not in ("seq", "turn", "made", "now", "expires_in")}
+        await session.event("ask", data | (question or {}) | {"state": "open"})
+        return ask, await self.rpc.start("_lembas/ask" if question else "session/request_permission", ask)

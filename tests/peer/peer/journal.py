@@ -106,3 +106,10 @@ class Session:
         call = {"toolCallId": "c1", "title": command, "kind": "execute", "status": "pending",
                 "rawInput": {"command": command}}
         return {"sessionId": self.id, "toolCall": call, "options": options, "_meta": {"lembas": meta}}
+
+    def question(self, asked):
+        """The params of `_lembas/ask` (Q13)."""
+        meta = self.ask(asked["text"], ["once"])["_meta"]["lembas"]
+        meta |= {"kind": "question", "reason": "The agent asks you.", "box": ""}
+        return {"sessionId": self.id, "ask": meta["ask"], "digest": meta["digest"], "kind": "question"} | asked | {
+            "_meta": {"lembas": meta}}

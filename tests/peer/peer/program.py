@@ -95,6 +95,14 @@ class Program:
         assert done.code == 0, f"lembas {words}: {done.code}\n{done.out}\n{done.err}"
         return done
 
+    async def until(self, command, test):
+        """Asks `lembas COMMAND --json` again until its answer passes; gives it."""
+        async with asyncio.timeout(WAIT):
+            while True:
+                (said,) = (await self.run(command, "--json")).lines
+                if test(said):
+                    return said
+
     async def start(self, *words):
         child = await asyncio.create_subprocess_exec(
             self.path, *map(str, words), env=self.env, stdin=asyncio.subprocess.DEVNULL,

@@ -11,6 +11,7 @@ import { bytes, count, rich, t } from "../words.js";
 import { polite } from "../announce.js";
 import { copyText } from "./copy.js";
 import { Guard } from "./guard.js";
+import { isQuestion, questionActs, questionText } from "./question.js";
 import { openSheet } from "./sheet.js";
 import { status } from "./bits.js";
 
@@ -71,11 +72,11 @@ export class AskCard extends HTMLElement {
 
   // A blank command is not something a person can judge (U12), and of a kind this page does not know only no is safe.
   canAllow() {
-    return !this.unknown() && !this.blank();
+    return !this.unknown() && !this.blank() && !isQuestion(this.data);
   }
 
   unknown() {
-    return !KINDS.has(this.data.kind ?? "execute");
+    return !KINDS.has(this.data.kind ?? "execute") && !isQuestion(this.data);
   }
 
   blank() {
@@ -98,7 +99,7 @@ export class AskCard extends HTMLElement {
     await this.send(outcome, scope, note);
   }
 
-  async send(outcome, scope, note) {
+  async send(outcome, scope, note, selected) {
     const { ask, digest } = this.data;
     this.pressed = { outcome, scope, at: hubNow(), state: "sending" };
     this.trouble = undefined;
@@ -107,7 +108,7 @@ export class AskCard extends HTMLElement {
     now(() => this.draw());
     if (hadFocus) this.querySelector("section")?.focus({ preventScroll: true });
     try {
-      await api.answer(ask, { digest, outcome, ...(scope && outcome === "allow" ? { scope } : {}), ...(note ? { note } : {}) });
+      await api.answer(ask, { digest, outcome, ...(scope && outcome === "allow" ? { scope } : {}), ...(note ? { note } : {}), ...(selected ? { selected } : {}) });
       if (this.pressed) this.pressed.state = "sent";
       keep(`ask:${ask}`, "");
     } catch (trouble) {
@@ -198,15 +199,16 @@ export class AskCard extends HTMLElement {
       h("header", null, this.headStatus(phase), h("span", { title: absolute(ask.made) }, this.headFacts(phase))),
       h("div", { class: "in" },
         h("h2", { class: "h3", id }, this.title()),
-        this.command(id),
+        isQuestion(ask) ? questionText(ask, id) : this.command(id),
         ask.diff_html && h("div", { class: "scroll ask-diff", tabindex: "0", role: "region", "aria-label": t("ask.diff"), html: ask.diff_html }),
-        ask.reason && h("p", { class: "because" }, this.because(over)),
+        ask.reason && !isQuestion(ask) && h("p", { class: "because" }, this.because(over)),
         this.from(phase),
         !over && !sent && this.actions()));
   }
 
   title() {
     const { kind, device_name: device, cwd_words: folder, cwd } = this.data;
+    if (isQuestion(this.data)) return this.data.header || t("question.title", { device });
     const key = this.unknown() ? "ask.title.other" : { edit: "ask.title.edit", delete: "ask.title.edit", move: "ask.title.edit", read: "ask.title.read", search: "ask.title.read", fetch: "ask.title.fetch" }[kind] ?? "ask.title";
     return rich(key, { device, folder: folder ?? cwd ?? "" });
   }
@@ -266,7 +268,7 @@ export class AskCard extends HTMLElement {
     const by = ask.by;
     const here = by === undefined || by === "you" || by === store.me?.account?.name;
     switch (ask.outcome) {
-      case "allow": case "allowed": return status(running ? "work" : "done", t(here ? "end.allowed" : "end.allowed.elsewhere", { by, time }) + (running ? ` · ${running}` : ""), running ? "on" : undefined);
+      case "allow": case "allowed": if (isQuestion(ask)) return status("done", t("end.answered", { time })); return status(running ? "work" : "done", t(here ? "end.allowed" : "end.allowed.elsewhere", { by, time }) + (running ? ` · ${running}` : ""), running ? "on" : undefined);
       case "refuse": case "refused": return status("fail", t(here ? "end.refused" : "end.refused.elsewhere", { by, time }));
       case "expired": case "unanswered": return status("q", t("end.expired", { time }));
       case "cancelled": case "gone": return status("cut", t("end.gone"));
@@ -293,26 +295,43 @@ export class AskCard extends HTMLElement {
     }
     if (phase === "sending" || phase === "sent") {
       const device = store.devices.get(ask.device);
-      lines.push(t(device && device.state !== "online" ? "ask.not_delivered.away" : "ask.not_delivered", { device: ask.device_name }));
+      const away = device && device.state !== "online";
+      if (isQuestion(ask)) lines.push(t(away ? "question.not_delivered.away" : "question.not_delivered", { device: ask.device_name }));
+      else lines.push(t(away ? "ask.not_delivered.away" : "ask.not_delivered", { device: ask.device_name }));
     } else if (phase !== "settled") {
       // Only a command has a box; a change of a file has none to speak of.
       if (["read", "roots", "open"].includes(ask.box)) lines.push(t(`box.${ask.box}`));
       if (ask.expires) lines.push(rich("ask.counts_as_no", { time: h("time", { datetime: new Date(ask.expires).toISOString() }, clock(ask.expires)) }));
       for (const change of ask.variables ?? []) lines.push(rich("ask.sets", { name: typeof change === "string" ? change : `${change.name}=${change.value ?? ""}` }));
     }
-    if (ask.words && phase !== "settled" && phase !== "open") lines.push(ask.words);
+    if (ask.words && !isQuestion(ask) && phase !== "settled" && phase !== "open") lines.push(ask.words);
     return lines.length > 0 && h("p", { class: "from" }, lines.map((line) => h("span", null, line)));
+  }
+
+  troubleLine() {
+    const { trouble } = this;
+    return trouble && h("p", { class: "field", role: "alert" }, h("span", { class: "err" }, mark("warn"), h("span", null, t(trouble.unknown ? "ask.unsure" : "ask.failed", { why: trouble.text }))));
+  }
+
+  questionActs() {
+    this.picked ??= { ids: new Set(), words: "" };
+    return [this.troubleLine(), questionActs(this.data, this.picked, {
+      redraw: () => this.draw(),
+      send: (ids, words) => this.allowed() && this.send("allow", undefined, words, ids),
+      skip: () => this.refuse(),
+    })];
   }
 
   actions() {
     const ask = this.data;
+    if (isQuestion(ask)) return this.questionActs();
     const scopes = ask.scopes ?? ["once"];
     const can = this.canAllow();
     const press = (fn) => () => fn();
     return [
       this.unknown() && h("p", { class: "meta" }, t("ask.unknown_kind")),
       can && scopes.includes("session") && ask.covers && h("p", { class: "meta covers" }, t("ask.session_covers"), " ", ask.covers),
-      this.trouble && h("p", { class: "field", role: "alert" }, h("span", { class: "err" }, mark("warn"), h("span", null, t(this.trouble.unknown ? "ask.unsure" : "ask.failed", { why: this.trouble.text })))),
+      this.troubleLine(),
       h("div", { class: "acts" },
         can && h("button", { class: "btn btn-1", type: "button", "aria-keyshortcuts": "A", onclick: press(() => this.answer("allow", "once")) }, t("allow.once")),
         h("button", { class: `btn${can ? "" : " wide"}`, type: "button", "aria-keyshortcuts": "R", onclick: press(() => this.refuse()) }, t("refuse.dots")),
