@@ -139,7 +139,11 @@ pub(crate) async fn chat(shared: &Shared, c: &Chat) -> Result<Value, StoreError>
         "unread": c.head > c.seen && c.head > 0, "seen": c.seen, "head": c.head,
         "archived": c.archived, "queue": queue, "draft": c.draft,
     });
+    let link = shared.links.get(&c.device);
+    let steer = link.is_some_and(|l| l.can("steer"));
     if let Some(map) = value.as_object_mut() {
+        // Words at the next step of a running turn are offered only where the computer takes them.
+        put(map, "steer", steer.then_some(true));
         put(map, "wanted", c.wanted.clone());
         put(map, "lowered", c.lowered.clone());
         put(map, "closed", c.closed.clone());

@@ -172,16 +172,18 @@ fn tame(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
             }
             Event::Html(text) if in_html => html.push_str(&text),
             Event::Html(text) | Event::InlineHtml(text) => out.push(Event::Text(text)),
-            Event::Start(Tag::Heading { level: said, .. }) => out.push(Event::Start(Tag::Heading {
-                level: level(said),
-                id: None,
-                classes: if said <= HeadingLevel::H2 {
-                    vec![CowStr::from("big")]
-                } else {
-                    Vec::new()
-                },
-                attrs: Vec::new(),
-            })),
+            Event::Start(Tag::Heading { level: said, .. }) => {
+                out.push(Event::Start(Tag::Heading {
+                    level: level(said),
+                    id: None,
+                    classes: if said <= HeadingLevel::H2 {
+                        vec![CowStr::from("big")]
+                    } else {
+                        Vec::new()
+                    },
+                    attrs: Vec::new(),
+                }));
+            }
             Event::End(TagEnd::Heading(said)) => {
                 out.push(Event::End(TagEnd::Heading(level(said))));
             }

@@ -280,6 +280,11 @@ fn step(chat: &str, call: &Row, rows: &[&Row]) -> Option<Value> {
             map.insert("removed".to_owned(), drawn.removed.into());
         }
     }
+    // A title is one line and may be cut; the card also has the command as it was.
+    let command = call.data.pointer("/args/command").and_then(Value::as_str);
+    if let Some(command) = command.filter(|c| Some(*c) != text("title")) {
+        map.insert("command".to_owned(), head(command, SHOWN).into());
+    }
     body(&mut map, block, status, output.copied(), result.copied());
     let whole = output.or(result).is_some_and(|r| !words(r).is_empty());
     if whole {

@@ -76,7 +76,7 @@ export const TEXTS = {
 
   // a chat
   "chat.loading": "Loading the last 50 messages", "chat.older": "Load older messages", "chat.older.loading": "Loading older messages", "chat.begin": "The beginning of this chat",
-  "chat.empty": "Nothing was said here yet", "chat.empty.words": "Write below what {device} should do.", "chat.stream": "Chat", "chat.done": "done", "chat.ready": "ready",
+  "chat.empty": "Nothing was said here yet", "chat.empty.words": "Write below what {device} should do.", "chat.stream": "Chat", "chat.done": "done", "chat.revoked": "access taken back; it stays readable", "chat.ready": "ready",
   "chat.gone": "This chat is gone", "chat.gone.words": "It was deleted, or it never was. Nothing on the computer was changed by that.",
   "chat.last_heard": "last heard: {last}", "back.home": "Back to Computers",
   "jump.new": "{n} new", "jump.end": "To the newest",
@@ -90,7 +90,7 @@ export const TEXTS = {
   "phase.compacting": "making room in the context", "phase.retrying": "{model} does not answer. Attempt {attempt} of {of}", "phase.retrying.why": "{model} does not answer ({reason}). Attempt {attempt} of {of}",
   "phase.stopped": "stopped by you", "phase.stopped.by": "stopped by {by}", "phase.failed": "failed: {reason}", "phase.other": "{text}",
   "phase.after": "after {time}", "phase.commands": "{n} {n:command|commands} ended", "phase.next.in": "next in {time}", "phase.next.at": "next at {time}", "phase.quiet": "quiet for {time}",
-  "quiet.long": "Nothing was heard for 10 min. It may still be working.", "quiet.show": "Show the last output",
+  "quiet.long": "Nothing was heard for 10 min. It may still be working.", "quiet.show": "Show the last output", "model.other": "Use another model", "send.again": "Send again",
   "stop.away": "It will stop when {device} is back; it may still be working.",
   "away": "No connection to {device} since {since}", "away.heard": "No connection to {device} since {since} · last heard: {last}", "away.plain": "No connection to {device}",
 
@@ -132,7 +132,7 @@ export const TEXTS = {
   "ask.session_covers": "For this session would cover:", "ask.keys": "A allows once, R refuses", "ask.keys.refuse": "R refuses",
   "allow.once": "Allow once", "allow.session": "Allow for this session", "allow.always": "Allow always", "allow.always.dots": "Allow always…",
   "always.title": "Allow always", "always.covers": "From now on {device} does this without asking:", "always.widest": "This also covers `{widest}`.", "always.back": "Take it back any time on {device}: `lembas rules`", "always.once": "Only once",
-  "refuse.why": "A word why, which the agent reads", "refuse.hint": "Kept as a draft until you send it.",
+  "allow.and": "Allow, and…", "allow.and.why": "A word that the agent reads after it ran", "refuse.why": "A word why, which the agent reads", "refuse.hint": "Kept as a draft until you send it.",
   "box.read": "In a box: nothing can be written, no network.", "box.roots": "In a box: only the shared folders can be written, no network.", "box.open": "Without a box: it would run with your rights and the network.",
   "from.chat": "Asked by the chat {chat}.", "from.subagent": "Asked by the subagent **{name}** in the chat {chat}.", "from.job": "Asked by job {name} in the chat {chat}.", "from.schedule": "Asked by a scheduled run, {chat}.",
   "end.allowed": "Allowed by you at {time}", "end.allowed.elsewhere": "Settled elsewhere: allowed by {by} at {time}", "end.refused": "Refused by you at {time}", "end.refused.elsewhere": "Settled elsewhere: refused by {by} at {time}",

@@ -73,6 +73,8 @@ export function chatWords(chat) {
     const what = askWords(ask);
     return { shape: "you", tone: "you", words: rich("phase.waiting_for_person", { what }), plain: t("phase.waiting_for_person", { what }), time: elapsed(ask.made), ask };
   }
+  // Nothing is heard of it any more, and nothing will be: what it did last is not what it does.
+  if (device?.state === "revoked") return { shape: "cut", words: [t("chat.revoked")], plain: t("chat.revoked"), time: "" };
   if (device && device.state === "away" && (chat.running || chat.progress)) {
     const last = chat.progress ? phaseWords(chat.progress, device.since) : null;
     if (last && chat.running) {

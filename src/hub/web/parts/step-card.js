@@ -71,6 +71,7 @@ function body(item, view, act) {
   const tail = shown ?? null;
   const has = item.diff_html || item.tail_html || item.text_html || tail !== null;
   return h("div", { class: "body" },
+    item.command && h("pre", { class: "out cmd-all", key: "command", tabindex: "0", "aria-label": t("ask.command") }, item.command),
     item.diff_html && h("div", { class: "scroll", key: "diff", tabindex: "0", role: "region", "aria-label": t("step.changes", { name }), html: item.diff_html }),
     item.text_html && h("div", { class: "pad step-text", key: "text", html: item.text_html }),
     tail !== null
@@ -102,7 +103,7 @@ function source(button, item) {
     return [...body.querySelectorAll(".diff tr")].filter((row) => !row.classList.contains("hunk"))
       .map((row) => `${{ add: "+", del: "-" }[row.className] ?? " "}${row.querySelector(".tx")?.textContent ?? ""}`).join("\n");
   }
-  return body.querySelector(".out, .step-text")?.textContent ?? "";
+  return body.querySelector(".out:not(.cmd-all), .step-text")?.textContent ?? "";
 }
 
 async function fetchMore(item, act) {
