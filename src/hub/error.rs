@@ -85,7 +85,7 @@ impl From<StoreError> for ApiError {
                     "store",
                     "This instance could not read or write its store.",
                 )
-                .next("lembas hub logs say more; trying again may help")
+                .next("Its log says more; trying again may help.")
             }
         }
     }

@@ -124,7 +124,7 @@ async fn complete(
             "model_not_found",
             format!("This instance has no model called {id}."),
         )
-        .next("The models it has are under Settings, or: lembas models"));
+        .next("The models it has are on its page, under Settings."));
     };
     relay::answer(&shared, account, model, body).await
 }

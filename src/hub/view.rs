@@ -229,7 +229,10 @@ pub(crate) async fn ask(shared: &Shared, a: &Ask) -> Result<Value, StoreError> {
         put(map, "outcome", a.outcome.clone());
         put(map, "scope", a.scope.clone());
         put(map, "note", a.note.clone());
-        put(map, "by", a.by.clone());
+        // The device says where from its own place; read elsewhere it needs the name.
+        let by = a.by.as_deref();
+        let by = by.map(|by| by.replace("on this computer", &format!("on {name}")));
+        put(map, "by", by);
         put(map, "at", a.at);
     }
     Ok(value)

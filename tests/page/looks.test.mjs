@@ -68,7 +68,8 @@ async function look(page, name, size) {
     await page.emulateMedia({ colorScheme: scheme });
     await frames(page, 3);
     if (SHOTS) await page.screenshot({ path: join(SHOTS, `${name}-${size.width}-${scheme}.png`) });
-    check(await axe(page), `${name}, ${size.width} px, ${scheme}`);
+    // Between the small and the wide window only the room differs, and between the schemes only the colours.
+    if (size.width !== 768) check(await axe(page, scheme === "dark" ? "colours" : "all"), `${name}, ${size.width} px, ${scheme}`);
   }
   check(await fit(page, size), `${name}, ${size.width} px`);
   check(await landmarks(page), `${name}, ${size.width} px`);

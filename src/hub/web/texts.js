@@ -45,7 +45,7 @@ export const TEXTS = {
   "device.no_roots": "works in no folder yet", "device.roots": "works in {roots}",
   "device.away.heard": "Last heard: {last}. The work may go on there; nothing is lost.", "device.away.nothing": "Nothing ran when it was last heard.",
   "device.paused": "Work from here is paused on {device}. Only {device} can change that: `lembas resume-work`",
-  "device.off": "{device} does not take work from here. Only {device} can change that: `lembas config edit`",
+  "device.off": "{device} does not take work from here. Only {device} can change that: `lembas help config`",
   "device.no_chats": "No chats on {device} yet", "device.missing": "This computer is not linked here",
   "all.chats": "All chats on {device}", "chats.loading": "Loading the chats", "chats.archived": "Archived chats on {device}", "chats.archived.link": "Archived chats", "chats.archived.empty": "No archived chats",
   "never.title": "Nothing here yet", "never.words": "Run this on {device}. It prints a code; enter the code here within 10 minutes.",
@@ -71,7 +71,7 @@ export const TEXTS = {
   "mode.edit.about": "Changes files in its folders and runs boxed commands. Asks for the rest.",
   "mode.auto.about": "Asks hardly ever. For work you would let run alone.",
   "mode.name": "Mode: {mode}", "model.name": "Model: {model}", "level.name": "Level: {level}",
-  "mode.asked": "{mode} is asked for, not yet taken by {device}.", "mode.limit": "Up to {mode} is set on {device}. Only {device} can change that: `lembas config edit`",
+  "mode.asked": "{mode} is asked for, not yet taken by {device}.", "mode.limit": "Up to {mode} is set on {device}. Only {device} can change that: `lembas mode edit` or `lembas mode auto`",
   "chooser.title": "How it works here", "chooser.name": "{mode} · {model}{level}, change how it works", "chooser.level": " · {level}",
 
   // a chat
@@ -146,12 +146,12 @@ export const TEXTS = {
   "password.change": "Change password", "password.set": "Set a password", "password.old": "Password now", "password.new": "New password", "password.changed": "The password is changed.",
   "limits.roots": "Works in", "limits.no_roots": "no folder yet", "limits.mode": "Up to", "limits.lowered": "a wish above {mode} is lowered by {device}", "limits.approvals": "Answers from here",
   "limits.approvals.once": "allow once, or for the session; never a rule, never sudo", "limits.approvals.full": "allow once, for the session, or always", "limits.approvals.local": "do not count; only answers given on the computer do",
-  "limits.scheduled": "Scheduled work", "limits.box": "Box", "limits.box.full": "full", "limits.box.writes": "writes only", "limits.box.none": "none", "limits.system": "System", "limits.heard": "Heard", "limits.heard.words": "these limits are from {time}", "limits.change": "To change it, on {device}:",
+  "limits.scheduled": "Scheduled work", "limits.box": "Box", "limits.box.full": "full", "limits.box.writes": "writes only", "limits.box.none": "none", "limits.system": "System", "limits.heard": "Heard", "limits.heard.words": "these limits are from {time}", "limits.change": "What can be changed, and how, only on {device}:",
   "rename.device": "Rename {device}", "forget": "Forget it", "forget.dots": "Forget it…", "forget.title": "Forget {device}", "forget.words": "What is kept here of {device} is deleted: its chats and their answers. Nothing on {device} changes. This cannot be undone.", "revoke": "Take access back", "revoke.dots": "Take access back…", "revoke.title": "Take access back from {device}", "revoke.words": "{device} is ended here at once and cannot come back by itself. Nothing on it is deleted, and its chats stay readable here.",
   "signed.loading": "Loading who is signed in", "signed.browser": "A browser", "signed.this": "this one", "signed.end": "End", "signed.end.name": "End {name}", "signed.seen": "seen {time}", "signed.since": "since {day}", "signed.count": "{n} signed in", "signed.end_others": "End all others",
   "models.empty": "No model yet.", "models.words": "A model is tried before it is saved.",
   "model.add": "Add a model", "model.added": "{name} is added.", "model.default": "used when nothing is chosen", "model.make_default": "Use by default", "model.make_default.name": "Use by default: {name}", "model.remove.name": "Remove {name}", "model.remove.title": "Remove {name}", "model.remove.words": "Chats that use it stay readable; they need another model to go on. Its key is deleted here.",
-  "model.practice.about": "a script without intelligence, to try everything without a key", "model.context": "{count} tokens of context", "model.tools": "calls tools", "model.no_tools": "calls no tools", "model.images": "sees images", "model.no_images": "sees no images",
+  "model.tried": "answered {time}", "model.practice.about": "a script without intelligence, to try everything without a key", "model.context": "{count} tokens of context", "model.tools": "calls tools", "model.no_tools": "calls no tools", "model.images": "sees images", "model.no_images": "sees no images",
   "model.url": "Address", "model.url.hint": "Of a server that speaks the OpenAI API, as seen from this instance.", "model.id": "Name of the model there", "model.id.hint": "As the server calls it.", "model.names": "It has: {names}", "model.key": "Key", "model.key.hint": "Empty when it needs none. It is never shown again.", "model.name.label": "Called here", "model.name.hint": "Empty: the same name.",
   "model.try": "Try it", "model.trying": "Trying it", "model.save": "Save it", "model.saving": "Saving it", "model.answers": "answers in {time}", "model.answers.plain": "answers",
 
