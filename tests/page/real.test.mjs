@@ -18,6 +18,7 @@ const model = new ScriptedModel({
   sleep: [{ calls: [["bash", { command: "sleep 300", purpose: "wait" }]] }, { text: "Never said." }],
   big: [{ calls: [["bash", { command: "seq 1 60000", purpose: "count" }]] }, { text: "Counted." }],
   broken: [{ status: 400, text: "this model cannot do that" }],
+  huge: [{ calls: [["bash", { command: "head -c 30000000 /dev/zero | tr '\\0' 'x'", purpose: "write much" }]] }, { text: "Much." }],
   two: [{ calls: [["bash", { command: "git push origin one", purpose: "push" }], ["bash", { command: "git push origin two", purpose: "push" }]] }, { text: "Done." }],
 });
 const it = !skip && new Program();
@@ -200,6 +201,19 @@ test("a long output: three lines on the card, more at a press, and the download 
   const body = await (await it.request.get(`${it.url}${step.download}`)).text();
   const hash = (text) => createHash("sha256").update(text).digest("hex");
   assert.equal(hash(body), hash(whole), `${body.length} of ${whole.length}`);
+});
+
+test("an output that is only partly here says so, and where the whole is", { skip }, async () => {
+  const chat = await it.chat("!huge Write much.", { model: scripted, mode: "edit" });
+  const got = await it.ended(chat.id);
+  const step = got.items.find((one) => one.kind === "step");
+  assert.equal(step.bytes, 30_000_000);
+  assert.ok(JSON.stringify(got).length < 64 * 1024, "little goes to the page before a press");
+  await page.goto(`${it.url}/c/${chat.id}`);
+  await page.locator("details.step > summary").first().click();
+  if (step.kept === undefined) return page.getByText("Download all").waitFor();
+  await page.getByText(/Of 30.0.MB here are/).waitFor();
+  await page.getByText("Download what is here").waitFor();
 });
 
 test("a model that fails: why, another model, and the same words again", { skip }, async () => {

@@ -54,7 +54,7 @@ export const SHAPES = {
   step: {
     ...ITEM, call: "text", tool: "text", block: "text", title: "text", status: oneOf("pending", "asking", "running", "ok", "failed", "refused", "cancelled", "unknown"), "ran?": "ran", "ask?": "text",
     "path?": "text", "exit?": "any", "ms?": "count", "bytes?": "count", "spill?": "text", "lines?": "count", "tail_html?": "html", "diff_html?": "html", "text_html?": "html", "title_html?": "html",
-    "added?": "count", "removed?": "count", "download?": "text", "command?": "text",
+    "added?": "count", "removed?": "count", "download?": "text", "kept?": "count", "command?": "text",
   },
   ran: { "source?": oneOf("read", "mode", "rule", "session", "once", "interact"), text: "text", "box?": oneOf("read", "roots", "open") },
   lookup: { device: "object", limits: "limits", expires: "time", "now?": "time" },

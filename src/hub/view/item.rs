@@ -335,6 +335,11 @@ fn body(
     }
     let lines = text.lines().count();
     map.insert("lines".to_owned(), lines.into());
+    // What came faster than it could be sent is on the computer only; the page says so.
+    let all = map.get("bytes").and_then(Value::as_u64);
+    if block == "shell" && all.is_some_and(|all| all > text.len() as u64) {
+        map.insert("kept".to_owned(), text.len().into());
+    }
     if block == "shell" {
         let few = if status == "ok" { FEW } else { MANY };
         map.insert("tail_html".to_owned(), tail(text, few).into());

@@ -110,7 +110,7 @@ export const TEXTS = {
   "verb.other.now": "Doing", "verb.other.want": "Tool", "verb.other.done": "Tool",
   "ran": "ran: {ran}", "step.pending": "not started", "step.refused": "refused, not run", "step.cancelled": "stopped", "step.failed": "failed", "step.unknown": "not known: the computer stopped while it ran",
   "step.changes": "Changes in {name}", "step.output": "Output of {name}", "step.no_output": "No output.", "step.no_output.yet": "No output yet.",
-  "step.last": "last {n} of {count} lines", "step.first": "first {bytes} of {of}", "step.more": "Show more", "step.more.failed": "The output could not be loaded.", "step.download": "Download all",
+  "step.last": "last {n} of {count} lines", "step.first": "first {bytes} of {of}", "step.more": "Show more", "step.more.failed": "The output could not be loaded.", "step.download": "Download all", "step.download.part": "Download what is here", "step.kept": "Of {of} here are {kept}; the rest was not kept.", "step.kept.spill": "Of {of} here are {kept}; the whole is on the computer in `{path}`.",
   "plan.count": "{done} of {of} done", "plan.done": "done", "plan.now": "at work", "plan.open": "not started", "plan.failed": "failed",
 
   // the side of a chat

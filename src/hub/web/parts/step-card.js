@@ -3,7 +3,7 @@
 
 import { h, facts, icon, mark } from "../dom.js";
 import { span } from "../time.js";
-import { bytes, count, t } from "../words.js";
+import { bytes, count, rich, t } from "../words.js";
 import { copyButton } from "./copy.js";
 
 const ICONS = { shell: "shell", edit: "edit", read: "read", search: "search", plan: "plan", task: "sub", fetch: "globe", web: "globe", thought: "think" };
@@ -92,7 +92,8 @@ function foot(item, view, act) {
     cut && !view.more && item.download && h("button", { class: "link", type: "button", onclick: () => fetchMore(item, act) }, t("step.more")),
     view.trouble && h("span", { role: "alert" }, view.trouble),
     (item.tail_html || item.diff_html || item.text_html) && copyButton((button) => source(button, item), t("copy.of", { name: item.title ?? item.tool ?? "" })),
-    item.download && h("a", { class: "link", href: item.download, download: "" }, t("step.download")),
+    item.download && h("a", { class: "link", href: item.download, download: "" }, t(item.kept === undefined ? "step.download" : "step.download.part")),
+    item.kept !== undefined && h("span", null, item.spill ? rich("step.kept.spill", { kept: bytes(item.kept), of: size, path: item.spill }) : t("step.kept", { kept: bytes(item.kept), of: size })),
   ];
 }
 
