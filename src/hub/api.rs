@@ -125,11 +125,13 @@ async fn state(signed: Signed, State(shared): State<Arc<Shared>>) -> ApiResult<J
         limit: 50,
         ..ChatFilter::default()
     };
+    let mut asks = asks::list(&shared, account, None).await?;
+    asks.extend(asks::ended(&shared, account).await?);
     let (chats, total) = chats::listed(&shared, account, filter).await?;
     Ok(Json(json!({
         "now": now_ms(), "head": head, "total": total, "chats": chats,
         "devices": devices::list(&shared, account).await?,
-        "asks": asks::list(&shared, account, None).await?,
+        "asks": asks,
         "models": models::list(&shared, account).await?,
     })))
 }

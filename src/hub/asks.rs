@@ -30,6 +30,8 @@ use crate::store::hub::work::Work;
 const NOTE: usize = 4000;
 /// How an answer from here names itself to the computer.
 const HERE: &str = ", on the page";
+/// How many of those that ended the page is told of; older ones are in their chats.
+const ENDED: u32 = 20;
 /// A question longer than this is not one.
 const BODY: usize = 512 * 1024;
 
@@ -352,16 +354,22 @@ pub(super) async fn list(
     Ok(shown)
 }
 
+/// The last that ended, shown.
+pub(super) async fn ended(shared: &Shared, account: &str) -> ApiResult<Vec<Value>> {
+    let mut shown = Vec::new();
+    for ask in shared.store.settled_asks(account.to_owned(), ENDED).await? {
+        shown.push(view::ask(shared, &ask).await?);
+    }
+    Ok(shown)
+}
+
 /// `GET /asks`: what is open, and the last that ended.
 pub(super) async fn index(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
 ) -> ApiResult<Json<Value>> {
     let asks = list(&shared, &signed.account, None).await?;
-    let mut settled = Vec::new();
-    for ask in shared.store.settled_asks(signed.account, 20).await? {
-        settled.push(view::ask(&shared, &ask).await?);
-    }
+    let settled = ended(&shared, &signed.account).await?;
     Ok(Json(
         json!({ "asks": asks, "settled": settled, "now": now_ms() }),
     ))

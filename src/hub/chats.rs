@@ -228,8 +228,16 @@ pub(super) async fn index(
         archived: which.archived,
         limit: which.limit.unwrap_or(PAGE).clamp(1, MOST),
     };
-    let (list, total) = listed(&shared, &signed.account, filter).await?;
-    Ok(Json(json!({ "chats": list, "total": total })))
+    let page = filter.limit as usize;
+    // One more than is shown says whether there is more.
+    let filter = ChatFilter {
+        limit: filter.limit + 1,
+        ..filter
+    };
+    let (mut list, total) = listed(&shared, &signed.account, filter).await?;
+    let more = list.len() > page;
+    list.truncate(page);
+    Ok(Json(json!({ "chats": list, "total": total, "more": more })))
 }
 
 pub(super) async fn listed(

@@ -417,7 +417,7 @@ pub(super) async fn list(shared: &Shared, account: &str) -> Result<Vec<Value>, S
             json!({
                 "id": m.id, "name": m.name, "url": m.url, "model": m.model, "practice": false,
                 "default": m.is_default, "context": m.context, "vision": m.vision,
-                "tools": m.tools, "efforts": m.efforts, "state": m.said, "tested": m.tested,
+                "tools": m.tools, "efforts": m.efforts, "tried": m.said, "tested": m.tested,
                 "key": m.key.is_some(),
             })
         })
@@ -425,7 +425,6 @@ pub(super) async fn list(shared: &Shared, account: &str) -> Result<Vec<Value>, S
     list.push(json!({
         "id": practice::ID, "name": "practice model", "practice": true, "default": none_chosen,
         "vision": false, "tools": true, "efforts": [],
-        "state": "a script without intelligence, to try everything without a key",
     }));
     Ok(list)
 }

@@ -36,12 +36,26 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         router = router.route(place, get(shell));
     }
     router
-        .fallback(|| async {
-            ApiError::missing("page")
-                .next("Open / instead.")
-                .into_response()
-        })
+        .fallback(nowhere)
         .method_not_allowed_fallback(|| async { ApiError::wrong_method() })
+}
+
+/// An address that is no place: to a browser the page says so, to a program the error.
+async fn nowhere(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+    let wants = headers
+        .get(header::ACCEPT)
+        .and_then(|v| v.to_str().ok())
+        .is_some_and(|v| v.contains("text/html"));
+    if !wants {
+        return ApiError::missing("page")
+            .next("Open / instead.")
+            .into_response();
+    }
+    let mut response = file(&shared, "index.html", &headers).await;
+    if response.status() == StatusCode::OK {
+        *response.status_mut() = StatusCode::NOT_FOUND;
+    }
+    response
 }
 
 async fn shell(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {

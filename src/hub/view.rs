@@ -139,7 +139,11 @@ pub(crate) async fn chat(shared: &Shared, c: &Chat) -> Result<Value, StoreError>
         "unread": c.head > c.seen && c.head > 0, "seen": c.seen, "head": c.head,
         "archived": c.archived, "queue": queue, "draft": c.draft,
     });
+    let link = shared.links.get(&c.device);
+    let steer = link.is_some_and(|l| l.can("steer"));
     if let Some(map) = value.as_object_mut() {
+        // Words at the next step of a running turn are offered only where the computer takes them.
+        put(map, "steer", steer.then_some(true));
         put(map, "wanted", c.wanted.clone());
         put(map, "lowered", c.lowered.clone());
         put(map, "closed", c.closed.clone());
@@ -226,7 +230,10 @@ pub(crate) async fn ask(shared: &Shared, a: &Ask) -> Result<Value, StoreError> {
         put(map, "outcome", a.outcome.clone());
         put(map, "scope", a.scope.clone());
         put(map, "note", a.note.clone());
-        put(map, "by", a.by.clone());
+        // The device says where from its own place; read elsewhere it needs the name.
+        let by = a.by.as_deref();
+        let by = by.map(|by| by.replace("on this computer", &format!("on {name}")));
+        put(map, "by", by);
         put(map, "at", a.at);
     }
     Ok(value)

@@ -49,15 +49,15 @@ export function fit(page, { touch }) {
   }, touch);
 }
 
-/** axe's findings, each as one line. */
-export async function axe(page) {
+/** axe's findings, each as one line. Sizes are judged by fit(), which asks for more and knows what floats above. */
+export async function axe(page, what = "all") {
   // The focus ring and a turning mark in the middle of a change are not what is judged.
   const has = await page.evaluate(() => "axe" in window);
   if (!has) await page.evaluate(AXE);
-  return page.evaluate(async (tags) => {
-    const { violations } = await window.axe.run(document, { runOnly: { type: "tag", values: tags }, resultTypes: ["violations"] });
+  return page.evaluate(async (only) => {
+    const { violations } = await window.axe.run(document, { runOnly: only, rules: { "target-size": { enabled: false } }, resultTypes: ["violations"] });
     return violations.flatMap((rule) => rule.nodes.map((node) => `${rule.id}: ${node.target.join(" ")} ${node.any[0]?.message ?? node.all[0]?.message ?? node.none[0]?.message ?? ""}`));
-  }, TAGS);
+  }, what === "colours" ? { type: "rule", values: ["color-contrast"] } : { type: "tag", values: TAGS });
 }
 
 /** Each control that takes the focus without showing it. */

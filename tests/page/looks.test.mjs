@@ -59,16 +59,20 @@ async function window_({ width, height, touch }, signed = true) {
   return context;
 }
 
+const wrong = [];
+const check = (found, where) => wrong.push(...found.map((one) => `${where}: ${one}`));
+
 /** Looks at what `page` shows, light and dark. */
 async function look(page, name, size) {
   for (const scheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: scheme });
     await frames(page, 3);
     if (SHOTS) await page.screenshot({ path: join(SHOTS, `${name}-${size.width}-${scheme}.png`) });
-    assert.deepEqual(await axe(page), [], `${name}, ${size.width} px, ${scheme}`);
+    // Between the small and the wide window only the room differs, and between the schemes only the colours.
+    if (size.width !== 768) check(await axe(page, scheme === "dark" ? "colours" : "all"), `${name}, ${size.width} px, ${scheme}`);
   }
-  assert.deepEqual(await fit(page, size), [], `${name}, ${size.width} px`);
-  assert.deepEqual(await landmarks(page), [], `${name}, ${size.width} px`);
+  check(await fit(page, size), `${name}, ${size.width} px`);
+  check(await landmarks(page), `${name}, ${size.width} px`);
 }
 
 const calm = (page) => page.waitForFunction(() => document.querySelector("h1") && !document.querySelector("[aria-busy=true]"));
@@ -89,6 +93,8 @@ async function places(list) {
     assert.deepEqual(errors, []);
     await context.close();
   }
+  // Told together: one look shows all there is to mend.
+  assert.deepEqual(wrong.splice(0), []);
 }
 
 test("before anybody is signed in", { skip }, async () => {
@@ -146,7 +152,8 @@ test("a chat with everything in it", { skip }, async () => {
       await page.keyboard.press("Home");
     }],
     ["chat-cards-open", `/c/${chats.work.id}`, async (page) => {
-      for (const card of await page.locator("details.step:not([open]) > summary").all()) await card.click();
+      const closed = page.locator("details.step:not([open]) > summary");
+      for (let left = await closed.count(); left > 0; left = await closed.count()) await closed.first().click();
     }],
     ["chat-side", `/c/${chats.work.id}`, async (page) => {
       const button = page.getByRole("button", { name: /files and the chat itself/ });
@@ -159,7 +166,7 @@ test("a chat with everything in it", { skip }, async () => {
     ["chat-two-asks", `/c/${chats.two.id}`],
     ["chat-running", `/c/${chats.hang.id}`],
     ["chat-chooser", `/c/${chats.hang.id}`, async (page) => {
-      await page.getByRole("button", { name: /^(Mode|How)/ }).filter({ visible: true }).first().click();
+      await page.getByRole("button", { name: /^Mode:|change how it works/ }).filter({ visible: true }).first().click();
       await page.getByRole("dialog").waitFor();
     }],
     ["approvals", "/approvals"],

@@ -436,8 +436,11 @@ impl Intake {
         Ok(())
     }
 
-    async fn phase(&mut self, session: &str, phase: Value) -> Result<(), StoreError> {
+    async fn phase(&mut self, session: &str, mut phase: Value) -> Result<(), StoreError> {
         let id = self.held(session).await?.id.to_string();
+        if phase.get("phase").is_some_and(|p| p == "stopped") {
+            self.keep_stop(&id, &mut phase).await?;
+        }
         let name = phase
             .get("phase")
             .and_then(Value::as_str)
@@ -452,6 +455,24 @@ impl Intake {
             .chat_progress(id, Some(phase).filter(|p| !p.is_null()), running, false)
             .await?;
         self.chat_changed(session).await
+    }
+
+    /// How long a stop took and what it ended is in its answer; the phase that comes beside it
+    /// must not wipe that out.
+    async fn keep_stop(&self, id: &str, phase: &mut Value) -> Result<(), StoreError> {
+        let chat = self.shared.store.chat(id.to_owned()).await?;
+        let before = chat.and_then(|c| c.progress);
+        let Some(before) = before.filter(|b| b.get("phase").is_some_and(|p| p == "stopped")) else {
+            return Ok(());
+        };
+        if let Some(map) = phase.as_object_mut() {
+            for key in ["ms", "commands", "by"] {
+                if let Some(value) = before.get(key) {
+                    map.insert(key.to_owned(), value.clone());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The chat's line is to be told, soon.

@@ -280,6 +280,11 @@ fn step(chat: &str, call: &Row, rows: &[&Row]) -> Option<Value> {
             map.insert("removed".to_owned(), drawn.removed.into());
         }
     }
+    // A title is one line and may be cut; the card also has the command as it was.
+    let command = call.data.pointer("/args/command").and_then(Value::as_str);
+    if let Some(command) = command.filter(|c| Some(*c) != text("title")) {
+        map.insert("command".to_owned(), head(command, SHOWN).into());
+    }
     body(&mut map, block, status, output.copied(), result.copied());
     let whole = output.or(result).is_some_and(|r| !words(r).is_empty());
     if whole {
@@ -330,6 +335,11 @@ fn body(
     }
     let lines = text.lines().count();
     map.insert("lines".to_owned(), lines.into());
+    // What came faster than it could be sent is on the computer only; the page says so.
+    let all = map.get("bytes").and_then(Value::as_u64);
+    if block == "shell" && all.is_some_and(|all| all > text.len() as u64) {
+        map.insert("kept".to_owned(), text.len().into());
+    }
     if block == "shell" {
         let few = if status == "ok" { FEW } else { MANY };
         map.insert("tail_html".to_owned(), tail(text, few).into());

@@ -17,6 +17,7 @@ export const store = {
   total: 0,
   asks: new Map(),
   models: [],
+  warnings: [],
   /** { state: "starting"|"live"|"catching"|"lost", since, left, total, next } */
   conn: { state: "starting", since: Date.now() },
   logs: new Map(),
@@ -27,7 +28,7 @@ export const store = {
 // While a snapshot is on its way events wait here, so that none falls between the two.
 let waiting = null;
 
-/** Calls `fn` when `topic` changes: me, devices, chats, asks, models, conn, chat:ID, items:ID, queue:ID, draft:ID. Returns how to stop it. */
+/** Calls `fn` when `topic` changes: me, warnings, devices, chats, asks, models, conn, chat:ID, items:ID, queue:ID, draft:ID. Returns how to stop it. */
 export function on(topic, fn) {
   const set = listeners.get(topic) ?? new Set();
   listeners.set(topic, set);
@@ -42,9 +43,12 @@ export function emit(topic, detail) {
 
 /** Forgets all that was heard, e.g. because this browser was signed out: the next account must not see it. */
 export function forget() {
-  Object.assign(store, { me: null, loaded: false, trouble: null, head: 0, total: 0, models: [], conn: { state: "starting", since: Date.now() } });
+  Object.assign(store, { me: null, loaded: false, trouble: null, head: 0, total: 0, models: [], warnings: [], conn: { state: "starting", since: Date.now() } });
   for (const map of [store.devices, store.chats, store.asks, store.logs, store.heard]) map.clear();
 }
+
+// Past this many the oldest goes.
+const WARNINGS = 5;
 
 let loading = null;
 
@@ -138,6 +142,11 @@ const APPLY = {
   out: (event) => store.logs.get(event.chat)?.output(event),
   queue: (event) => {
     store.logs.get(event.chat)?.setQueue(event.queue);
+  },
+  // Something about a computer that its person should look at; the place that shows it stays until it is closed.
+  warning(event) {
+    store.warnings = [...store.warnings.filter((one) => one.text !== event.text), { text: event.text, device: event.device, at: hubNow() }].slice(-WARNINGS);
+    emit("warnings");
   },
   draft: (event) => emit(`draft:${event.chat}`, event),
 };

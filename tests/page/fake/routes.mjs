@@ -102,7 +102,7 @@ async function chat(hub, method, id, what, key, verb, query, body) {
   const { world } = hub;
   if (!id && method === "GET") {
     const list = world.chats.filter((it) => !query.get("device") || it.device === query.get("device"));
-    return { chats: list.slice(0, 50), total: list.length };
+    return { chats: list.slice(0, 50), total: list.length, more: list.length > 50 };
   }
   if (!id && method === "POST") return world.newChat(hub, body);
   const found = world.chats.find((it) => it.id === id);

@@ -16,12 +16,12 @@ export const devices = () => [
     id: "attic", name: "attic", os: "Linux", arch: "arm64", version: "3.5.2", state: "away", since: now - 14 * HOUR, last_heard: now - 14 * HOUR, last_words: "running pdftotext", address: "192.168.1.31", home: "/home/ana", chats_running: 1, asks: 0,
     limits: { remote: true, roots: ["/home/ana/notes"], max_mode: "manual", scheduled: false, approvals: "once", box: "writes only", words: "works in ~/notes · up to Manual · scheduled work off" },
   },
-  { id: "bench", name: "bench", state: "never", since: now - 48 * HOUR, limits: null },
+  { id: "bench", name: "bench", state: "never", since: now - 48 * HOUR, limits: null, chats_running: 0, asks: 0 },
 ];
 
 export const models = () => [
   { id: "m1", name: "qwen3-32b", url: "http://127.0.0.1:11434/v1", practice: false, default: true, context: 32768, vision: false, tools: true },
-  { id: "m2", name: "qwen3-coder", url: "http://127.0.0.1:11434/v1", practice: false, default: false, state: "name not known there." },
+  { id: "m2", name: "qwen3-coder", url: "http://127.0.0.1:11434/v1", practice: false, default: false, tried: "answers in 1.4 s, calls tools", tested: now - HOUR },
   { id: "practice", name: "practice model", practice: true, default: false },
 ];
 
@@ -130,10 +130,10 @@ export function lookWorld() {
     outputs: { c5: Array.from({ length: 164 }, (_, i) => `test number_${i} ... \u001b[32mok\u001b[0m`).join("\n") },
     sessions: [
       { id: "s1", agent: "Firefox on zephyr", this: true, made: now - 18 * 24 * HOUR, seen: now, address: "192.168.1.20" },
-      { id: "s2", agent: "Phone, on the home screen", made: now - 16 * 24 * HOUR, seen: now - HOUR, address: "10.0.8.3" },
-      { id: "s3", agent: "Chromium on attic", made: now - 59 * 24 * HOUR, seen: now - 6 * 24 * HOUR, address: "192.168.1.31" },
+      { id: "s2", agent: "Phone, on the home screen", this: false, made: now - 16 * 24 * HOUR, seen: now - HOUR, address: "10.0.8.3" },
+      { id: "s3", agent: "Chromium on attic", this: false, made: now - 59 * 24 * HOUR, seen: now - 6 * 24 * HOUR, address: "192.168.1.31" },
     ],
-    link: { state: "ok", found: { device: { name: "bench", os: "Linux", arch: "x86-64", version: "3.6.0", address: "192.168.1.24" }, limits: { words: "works in no folder yet · up to Manual · scheduled work off" } } },
+    link: { state: "ok", found: { device: { name: "bench", os: "Linux", arch: "x86-64", version: "3.6.0", address: "192.168.1.24" }, limits: { remote: true, roots: [], max_mode: "manual", scheduled: false, words: "works in no folder yet · up to Manual · scheduled work off" } } },
     folders: {
       "": { roots: ["/home/ana/projects", "/home/ana/notes"], folders: [] },
       "/home/ana/projects": { path: "/home/ana/projects", folders: [{ name: "api", path: "/home/ana/projects/api", git: true }, { name: "site", path: "/home/ana/projects/site", git: true }, { name: "sketches", path: "/home/ana/projects/sketches", git: false }] },

@@ -10,6 +10,7 @@ import { absolute, clock, everySecond, hubNow, moment, span, when } from "../tim
 import { bytes, count, rich, t } from "../words.js";
 import { polite } from "../announce.js";
 import { copyText } from "./copy.js";
+import { firstLine } from "./progress-words.js";
 import { Guard } from "./guard.js";
 import { isQuestion, questionActs, questionText } from "./question.js";
 import { openSheet } from "./sheet.js";
@@ -126,27 +127,33 @@ export class AskCard extends HTMLElement {
   }
 
   refuse() {
+    this.withWords("refuse");
+  }
+
+  // Yes or no with a sentence that the agent reads (U20).
+  withWords(outcome) {
     if (!this.allowed()) return;
     const { ask } = this.data;
     const key = `ask:${ask}`;
+    const no = outcome === "refuse";
     openSheet({
-      title: t("refuse"),
+      title: t(no ? "refuse" : "allow.once"),
       body: (close) => h("form", {
         class: "stack",
         onsubmit: (event) => {
           event.preventDefault();
           const note = draftOf(key).trim();
           close();
-          this.send("refuse", undefined, note);
+          this.send(outcome, no ? undefined : "once", note);
         },
       },
-      h("p", { class: "cut" }, h("code", null, this.data.command ?? "")),
+      h("p", { class: "cut" }, h("code", null, firstLine(this.data.command))),
       h("div", { class: "field" },
-        h("label", { for: `why-${ask}` }, t("refuse.why")),
+        h("label", { for: `why-${ask}` }, t(no ? "refuse.why" : "allow.and.why")),
         h("textarea", { id: `why-${ask}`, rows: "3", autofocus: true, value: draftOf(key), oninput: (event) => keep(key, event.target.value) }),
         h("span", { class: "hint" }, t("refuse.hint"))),
       h("div", { class: "btns" },
-        h("button", { class: "btn btn-1", type: "submit" }, t("refuse")),
+        h("button", { class: "btn btn-1", type: "submit" }, t(no ? "refuse" : "allow.once")),
         h("button", { class: "btn btn-q", type: "button", onclick: close }, t("back")))),
     });
   }
@@ -289,7 +296,7 @@ export class AskCard extends HTMLElement {
     const ask = this.data;
     const lines = [];
     if (!this.near && ask.chat) {
-      const link = h("a", { href: `/c/${encodeURIComponent(ask.chat)}` }, ask.chat_title || t("untitled"));
+      const link = h("a", { href: `/c/${encodeURIComponent(ask.chat)}` }, (ask.chat_title || t("untitled")).replace(/[.]$/, ""));
       const who = ask.scheduled ? "from.schedule" : ask.subagent ? "from.subagent" : ask.job ? "from.job" : "from.chat";
       lines.push(rich(who, { chat: link, name: ask.scheduled?.schedule ?? ask.scheduled ?? ask.subagent ?? ask.job ?? "" }));
     }
@@ -335,6 +342,7 @@ export class AskCard extends HTMLElement {
       h("div", { class: "acts" },
         can && h("button", { class: "btn btn-1", type: "button", "aria-keyshortcuts": "A", onclick: press(() => this.answer("allow", "once")) }, t("allow.once")),
         h("button", { class: `btn${can ? "" : " wide"}`, type: "button", "aria-keyshortcuts": "R", onclick: press(() => this.refuse()) }, t("refuse.dots")),
+        can && h("button", { class: "btn btn-q wide last", type: "button", onclick: press(() => this.withWords("allow")) }, t("allow.and")),
         can && scopes.includes("session") && h("button", { class: "btn btn-q wide last", type: "button", onclick: press(() => this.answer("allow", "session")) }, t("allow.session")),
         can && scopes.includes("always") && h("button", { class: "btn btn-q wide last", type: "button", onclick: press(() => this.always()) }, t("allow.always.dots")),
         ask.expires && h("button", { class: "btn btn-q wide last", type: "button", onclick: press(() => this.extend()) }, t("ask.extend"))),

@@ -33,7 +33,7 @@ export const modelOptions = (models) => models.map((model) => ({
   id: model.id,
   name: model.name,
   mark: model.default ? t("model.default") : undefined,
-  about: model.practice ? t("model.practice.about") : [model.state, model.vision === false && t("model.no_images"), model.tools === false && t("model.no_tools")].filter(Boolean).join(" · ") || undefined,
+  about: model.practice ? t("model.practice.about") : [model.vision === false && t("model.no_images"), model.tools === false && t("model.no_tools")].filter(Boolean).join(" · ") || undefined,
 }));
 
 /** The sheet behind the chips of the composer. `wish(name)` is what is asked for now, `set(change)` sends a change. */

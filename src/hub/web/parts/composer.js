@@ -46,6 +46,12 @@ export class Composer extends HTMLElement {
     for (const off of this.offs ?? []) off();
   }
 
+  /** Opens the choice of mode, model and level. */
+  choose() {
+    const chat = store.chats.get(this.chat_);
+    if (chat) openChooser(chat, (one) => this.wish(one), (change) => this.set(change));
+  }
+
   /** Puts words into the box; what is there already stays in front. */
   put(text) {
     const box = this.querySelector("textarea");
@@ -123,7 +129,7 @@ export class Composer extends HTMLElement {
     const applied = chat.mode_applied ?? chat.mode;
     const asked = this.wish("mode");
     const mode = modeName(applied);
-    const open = () => openChooser(chat, (one) => this.wish(one), (change) => this.set(change));
+    const open = () => this.choose();
     const all = t("chooser.name", { mode, model, level: level ? t("chooser.level", { level }) : "" });
     const chip = (label, text, strong) => h("button", { class: "chip only-wide", type: "button", "aria-label": label, "aria-haspopup": "dialog", onclick: open },
       strong ? h("b", null, text) : h("span", { class: "cut" }, text), icon("down"));

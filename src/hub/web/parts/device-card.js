@@ -19,7 +19,7 @@ export function chatRow(chat, { device = false } = {}) {
   const ask = words.tone === "you";
   return h("a", { class: `row${ask ? " has-ask" : words.tone === "on" ? " is-on" : words.tone === "bad" ? " is-bad" : ""}`, key: chat.id, href: `/c/${encodeURIComponent(chat.id)}` },
     mark(words.shape), h("span", { class: "t" }, chat.title || t("untitled"), chat.unread && !chat.running ? h("span", { class: "new-word" }, ` ${t("unread")}`) : null),
-    when(words.ask ? words.ask.made : chat.running && chat.progress ? chat.progress.since : chat.updated, "ago"),
+    when(words.ask ? words.ask.made : chat.running && chat.progress && words.shape !== "cut" ? chat.progress.since : chat.updated, "ago"),
     h("span", { class: "l2" }, h("span", { class: ask ? "is-you" : undefined }, words.words),
       !ask && !chat.running && words.time ? [sep(), words.time] : null,
       chat.queue > 0 && [sep(), t("row.queued", { n: chat.queue })],

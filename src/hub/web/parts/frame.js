@@ -5,7 +5,7 @@ import { paint } from "../beat.js";
 import { on, sortedChats, store, waitingCount } from "../store.js";
 import { everySecond, when } from "../time.js";
 import { t } from "../words.js";
-import { connBanner, connFoot } from "./banner.js";
+import { banners, connFoot } from "./banner.js";
 import { chatWords } from "./progress-words.js";
 
 const PLACES = [["home", "/", "pc"], ["approvals", "/approvals", "ask"], ["schedules", "/schedules", "clock"], ["settings", "/settings", "sliders"]];
@@ -27,7 +27,7 @@ export function frame(app, where, key) {
   if (!started) {
     started = true;
     const again = () => paint(redraw);
-    for (const topic of ["chats", "asks", "devices", "conn", "me"]) on(topic, again);
+    for (const topic of ["chats", "asks", "devices", "conn", "me", "warnings"]) on(topic, again);
     everySecond(foot);
   }
   return main ?? app.querySelector("#main");
@@ -82,15 +82,15 @@ function draw(key, made) {
 
 function bannerIn(main) {
   let slot = main.previousElementSibling?.classList.contains("top-banner") ? main.previousElementSibling : null;
-  const banner = connBanner();
-  if (!banner && !slot) return;
+  const told = banners();
+  if (told.length === 0 && !slot) return;
   if (!slot) {
     slot = document.createElement("div");
     slot.className = "top-banner";
     main.before(slot);
   }
-  render(slot, banner);
-  if (!banner) slot.remove();
+  render(slot, told);
+  if (told.length === 0) slot.remove();
 }
 
 function chatsList() {

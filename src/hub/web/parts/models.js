@@ -3,8 +3,8 @@
 import { h, mark, sep } from "../dom.js";
 import { api } from "../api.js";
 import { store } from "../store.js";
-import { span } from "../time.js";
-import { count, t } from "../words.js";
+import { span, when } from "../time.js";
+import { count, rich, t } from "../words.js";
 import { field, troubleLine } from "./bits.js";
 import { confirmSheet, openSheet } from "./sheet.js";
 import { toast } from "./toast.js";
@@ -12,12 +12,12 @@ import { toast } from "./toast.js";
 /** The models as rows. */
 export function modelsView() {
   return h("div", { class: "card rows" },
-    store.models.map((model) => h("div", { class: `row${model.state ? " is-bad" : ""}`, key: model.id },
-      mark(model.state ? "fail" : model.practice ? "open" : "on"), h("span", { class: "t" }, model.name, model.default && h("span", { class: "meta" }, ` · ${t("model.default")}`)),
+    store.models.map((model) => h("div", { class: "row", key: model.id },
+      mark(model.practice ? "open" : "on"), h("span", { class: "t" }, model.name, model.default && h("span", { class: "meta" }, ` · ${t("model.default")}`)),
       h("span", { class: "row-acts" },
         !model.default && h("button", { class: "link", type: "button", "aria-label": t("model.make_default.name", { name: model.name }), onclick: () => act(() => api.defaultModel(model.id)) }, t("model.make_default")),
         !model.practice && h("button", { class: "link", type: "button", "aria-label": t("model.remove.name", { name: model.name }), onclick: () => remove(model) }, t("remove"))),
-      h("span", { class: "l2" }, model.state && h("span", { class: "bad-t" }, `${model.state} `), modelFacts(model)))),
+      h("span", { class: "l2" }, modelFacts(model), model.tried && !model.practice && model.tested && [sep(), rich("model.tried", { time: when(model.tested, "moment") })]))),
     store.models.length === 0 && h("p", { class: "more" }, h("span", null, t("models.empty"))),
     h("p", { class: "more", key: "add" }, h("span", null, t("models.words")), h("button", { class: "link", type: "button", onclick: addModel }, t("model.add"))));
 }

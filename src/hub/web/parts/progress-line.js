@@ -4,6 +4,7 @@
 import { h, icon, mark, render } from "../dom.js";
 import { api, newKey } from "../api.js";
 import { now } from "../beat.js";
+import { post } from "../outbox.js";
 import { emit, on, store } from "../store.js";
 import { everySecond, hubNow, when } from "../time.js";
 import { rich, t } from "../words.js";
@@ -17,7 +18,7 @@ const stopping = new Map();
 export class ProgressLine extends HTMLElement {
   connectedCallback() {
     const draw = () => this.draw();
-    this.offs = [everySecond(draw), on("devices", draw), on("asks", draw), on("conn", draw), on(`chat:${this.id_}`, draw)];
+    this.offs = [everySecond(draw), on(`items:${this.id_}`, (what) => { if (what?.all) draw(); }), on("models", draw), on("devices", draw), on("asks", draw), on("conn", draw), on(`chat:${this.id_}`, draw)];
     this.draw();
   }
 
@@ -68,15 +69,36 @@ export class ProgressLine extends HTMLElement {
     const quiet = !words.away && longQuiet(chat);
     return [
       quiet && h("p", { class: "quiet-note" }, t("quiet.long")),
-      h("div", { class: `prog${tone ? ` is-${tone}` : ""}${words.away || quiet ? " is-away" : ""}`, key: "line" },
+      h("div", { class: `prog${tone ? ` is-${tone}` : ""}${words.away || quiet || this.mayChoose(chat, words) ? " is-away" : ""}`, key: "line" },
         mark(shape),
         ask ? h("a", { class: "text", href: `#ask-${ask.ask}`, onclick: (event) => this.look(event, ask) }, text) : h("span", { class: "text" }, text),
         h("span", { class: "btns" },
           ask && h("a", { class: "btn btn-q btn-s only-wide", href: `#ask-${ask.ask}`, onclick: (event) => this.look(event, ask) }, t("look")),
           words.away && h("button", { class: "btn btn-q btn-s", type: "button", onclick: () => this.retry(chat) }, t("try.now")),
+          this.mayChoose(chat, words) && h("button", { class: "btn btn-q btn-s", type: "button", onclick: () => this.dispatchEvent(new CustomEvent("choose", { bubbles: true })) }, t("model.other")),
+          this.lastSaid(chat, words) && h("button", { class: "btn btn-q btn-s", type: "button", onclick: () => this.again(chat, words) }, t("send.again")),
           quiet && h("button", { class: "btn btn-q btn-s", type: "button", onclick: () => this.dispatchEvent(new CustomEvent("show-last", { bubbles: true })) }, t("quiet.show")),
           chat.running && !stopping.has(chat.id) && h("button", { class: "btn btn-q btn-s", type: "button", onclick: () => this.stop(chat) }, icon("stop"), t("stop")))),
     ];
+  }
+
+  // A model that fails, or is tried again: another one can be asked meanwhile (moment 11).
+  mayChoose(chat, words) {
+    return !words.away && !chat.closed && store.models.length > 1 && ["failed", "retrying"].includes(chat.progress?.phase);
+  }
+
+  // What the failed turn was asked, to be sent again as it was.
+  lastSaid(chat, words) {
+    if (words.away || chat.closed || chat.running || chat.progress?.phase !== "failed") return null;
+    const log = store.logs.get(chat.id);
+    const seq = log?.order.findLast((one) => log.items.get(one).kind === "said");
+    return seq === undefined ? null : log.items.get(seq).text || null;
+  }
+
+  again(chat, words) {
+    const text = this.lastSaid(chat, words);
+    if (text) post(chat.id, text, "after");
+    this.dispatchEvent(new CustomEvent("sent", { bubbles: true }));
   }
 
   look(event, ask) {

@@ -32,7 +32,7 @@ export function phaseWords(progress, now = knownNow()) {
     case "waiting_for_subagents": return work(p.names?.length ? "phase.waiting_for_subagents.named" : "phase.waiting_for_subagents", { n: p.count, names: (p.names ?? []).join(", ") });
     case "compacting": return work("phase.compacting");
     case "retrying": return { shape: "q", key: p.reason ? "phase.retrying.why" : "phase.retrying", values: { model: p.model ?? t("the.model"), attempt: p.attempt, of: p.of, reason: p.reason }, time: nextTry(p.at, now) };
-    case "stopped": return { shape: "pause", key: p.by && p.by !== "you" ? "phase.stopped.by" : "phase.stopped", values: { by: p.by }, time: p.ms === undefined ? clock(p.since) : stoppedFacts(p) };
+    case "stopped": return { shape: "pause", key: p.by && !["you", "stop"].includes(p.by) ? "phase.stopped.by" : "phase.stopped", values: { by: p.by }, time: p.ms === undefined ? clock(p.since) : stoppedFacts(p) };
     case "failed": return { shape: "fail", tone: "bad", key: "phase.failed", values: { reason: p.reason ?? t("unknown.reason") }, time: clock(p.since) };
     default: return work("phase.other", { text: p.text ?? String(p.phase).replaceAll("_", " ") });
   }
@@ -73,6 +73,8 @@ export function chatWords(chat) {
     const what = askWords(ask);
     return { shape: "you", tone: "you", words: rich("phase.waiting_for_person", { what }), plain: t("phase.waiting_for_person", { what }), time: elapsed(ask.made), ask };
   }
+  // Nothing is heard of it any more, and nothing will be: what it did last is not what it does.
+  if (device?.state === "revoked") return { shape: "cut", words: [t("chat.revoked")], plain: t("chat.revoked"), time: "" };
   if (device && device.state === "away" && (chat.running || chat.progress)) {
     const last = chat.progress ? phaseWords(chat.progress, device.since) : null;
     if (last && chat.running) {

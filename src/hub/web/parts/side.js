@@ -20,12 +20,15 @@ export function planOf(log) {
   return [];
 }
 
-function filesOf(log) {
+// As seen from the chat's folder; outside of it the whole.
+const near = (path, cwd) => (cwd && path?.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path);
+
+function filesOf(log, cwd) {
   const files = new Map();
   for (const seq of log.order) {
     const item = log.items.get(seq);
     if (item.kind !== "step" || item.status !== "ok" || item.added === undefined) continue;
-    const path = item.path ?? item.title;
+    const path = near(item.path, cwd) ?? item.title;
     const old = files.get(path) ?? { added: 0, removed: 0 };
     files.set(path, { added: old.added + item.added, removed: old.removed + (item.removed ?? 0), time: item.time });
   }
@@ -35,7 +38,7 @@ function filesOf(log) {
 /** The side's content. */
 export function sideView(chat, log) {
   const plan = planOf(log);
-  const files = filesOf(log);
+  const files = filesOf(log, chat.cwd);
   const { done, of } = planCount(plan);
   const waiting = [...store.asks.values()].some((ask) => ask.chat === chat.id && ask.state === "open");
   return [

@@ -3,7 +3,7 @@
 
 import { h, facts, icon, mark } from "../dom.js";
 import { span } from "../time.js";
-import { bytes, count, t } from "../words.js";
+import { bytes, count, rich, t } from "../words.js";
 import { copyButton } from "./copy.js";
 
 const ICONS = { shell: "shell", edit: "edit", read: "read", search: "search", plan: "plan", task: "sub", fetch: "globe", web: "globe", thought: "think" };
@@ -71,6 +71,7 @@ function body(item, view, act) {
   const tail = shown ?? null;
   const has = item.diff_html || item.tail_html || item.text_html || tail !== null;
   return h("div", { class: "body" },
+    item.command && h("pre", { class: "out cmd-all", key: "command", tabindex: "0", "aria-label": t("ask.command") }, item.command),
     item.diff_html && h("div", { class: "scroll", key: "diff", tabindex: "0", role: "region", "aria-label": t("step.changes", { name }), html: item.diff_html }),
     item.text_html && h("div", { class: "pad step-text", key: "text", html: item.text_html }),
     tail !== null
@@ -91,7 +92,8 @@ function foot(item, view, act) {
     cut && !view.more && item.download && h("button", { class: "link", type: "button", onclick: () => fetchMore(item, act) }, t("step.more")),
     view.trouble && h("span", { role: "alert" }, view.trouble),
     (item.tail_html || item.diff_html || item.text_html) && copyButton((button) => source(button, item), t("copy.of", { name: item.title ?? item.tool ?? "" })),
-    item.download && h("a", { class: "link", href: item.download, download: "" }, t("step.download")),
+    item.download && h("a", { class: "link", href: item.download, download: "" }, t(item.kept === undefined ? "step.download" : "step.download.part")),
+    item.kept !== undefined && h("span", null, item.spill ? rich("step.kept.spill", { kept: bytes(item.kept), of: size, path: item.spill }) : t("step.kept", { kept: bytes(item.kept), of: size })),
   ];
 }
 
@@ -102,7 +104,7 @@ function source(button, item) {
     return [...body.querySelectorAll(".diff tr")].filter((row) => !row.classList.contains("hunk"))
       .map((row) => `${{ add: "+", del: "-" }[row.className] ?? " "}${row.querySelector(".tx")?.textContent ?? ""}`).join("\n");
   }
-  return body.querySelector(".out, .step-text")?.textContent ?? "";
+  return body.querySelector(".out:not(.cmd-all), .step-text")?.textContent ?? "";
 }
 
 async function fetchMore(item, act) {

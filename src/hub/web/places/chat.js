@@ -5,7 +5,7 @@ import { paint } from "../beat.js";
 import { flush } from "../draft.js";
 import { closeLog, on, openLog, store } from "../store.js";
 import { rich, t } from "../words.js";
-import { connBanner } from "../parts/banner.js";
+import { banners } from "../parts/banner.js";
 import { queueView } from "../parts/queue-list.js";
 import { planOf, sideView } from "../parts/side.js";
 import { planCount } from "../parts/plan-list.js";
@@ -24,13 +24,15 @@ export function mount(main, { id }) {
     render(main, view(chat, log, id));
   };
   const later = () => paint(draw);
-  const offs = [on(`chat:${id}`, later), on("devices", later), on(`queue:${id}`, later), on("conn", later), on(`items:${id}`, (what) => { if (what?.all || what?.fresh) later(); })];
+  const offs = [on(`chat:${id}`, later), on("devices", later), on(`queue:${id}`, later), on("conn", later), on("warnings", later), on(`items:${id}`, (what) => { if (what?.all || what?.fresh) later(); })];
   const onSent = () => main.querySelector("l-stream")?.toEnd();
   const onBack = (event) => main.querySelector("l-composer")?.put(event.detail);
+  const onChoose = () => main.querySelector("l-composer")?.choose();
   const onLast = () => main.querySelector("l-stream")?.showLast();
   main.addEventListener("sent", onSent);
   main.addEventListener("take-back", onBack);
   main.addEventListener("show-last", onLast);
+  main.addEventListener("choose", onChoose);
   window.addEventListener("pagehide", flush);
   draw();
   return {
@@ -42,6 +44,7 @@ export function mount(main, { id }) {
       main.removeEventListener("sent", onSent);
       main.removeEventListener("take-back", onBack);
       main.removeEventListener("show-last", onLast);
+      main.removeEventListener("choose", onChoose);
       window.removeEventListener("pagehide", flush);
       flush();
       closeLog(id);
@@ -59,7 +62,7 @@ function view(chat, log, id) {
         h("h1", { class: "cut", tabindex: "-1" }, chat ? chat.title || t("untitled") : t("chat.loading")),
         h("p", { class: "meta cut" }, chat && [chat.device_name, h("span", { class: "sep" }, "\u00a0· "), chat.cwd_words ?? chat.cwd])),
       h("button", { class: "btn btn-q btn-s open-side", type: "button", popovertarget: "side", "aria-label": of > 0 ? t("side.open.plan", { done, of }) : t("side.open") }, icon("panel"), of > 0 && h("span", null, `${done}/${of}`))),
-    h("div", { class: "banners", key: "banners" }, connBanner()),
+    h("div", { class: "banners", key: "banners" }, banners()),
     h("l-stream", { class: "stream", id: "stream", key: `stream-${id}`, ".chat": id, tabindex: "0", role: "log", "aria-label": t("chat.stream"), "aria-live": "off" }),
     h("div", { class: "dock", key: "dock" },
       chat && [

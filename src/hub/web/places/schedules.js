@@ -6,7 +6,7 @@ import { api, newKey } from "../api.js";
 import { paint } from "../beat.js";
 import { defaultModel, load, on, sortedDevices, store } from "../store.js";
 import { clock, hubNow, span } from "../time.js";
-import { and, bytes, modeName, rich, t } from "../words.js";
+import { and, bytes, modeName, rich, sentence, t } from "../words.js";
 import { go } from "../router.js";
 import { field, homely, stateBox, troubleBox } from "../parts/bits.js";
 import { paste } from "../parts/copy.js";
@@ -121,7 +121,7 @@ function result(one, i) {
   const bad = one.verdict === "failed";
   return h("div", { class: "result", key: `${one.at}-${i}` },
     h("p", null, h("span", { class: `status${bad ? " is-bad" : ""}` }, mark(shape), t(word)), " ", h("span", { class: "meta" }, `${store.devices.get(one.device)?.name ?? ""} · ${clock(one.at)}`)),
-    bad ? [h("p", null, one.trouble.text, one.trouble.why && ` ${one.trouble.why}`, " ", t("watch.not_a_change")), one.trouble.tries.map((line) => (line.startsWith("lembas ") ? paste(line) : h("p", { class: "meta" }, line)))]
+    bad ? [h("p", null, sentence(one.trouble.text), one.trouble.why && ` ${one.trouble.why}`, " ", t("watch.not_a_change")), one.trouble.tries.map((line) => (line.startsWith("lembas ") ? paste(line) : h("p", { class: "meta" }, line)))]
       : [h("code", { class: "hash" }, one.hash),
         h("p", { class: "meta" }, t("exit", { exit: one.exit }), sep(), bytes(one.bytes ?? 0), sep(), span(one.duration_ms ?? 0), one.mode && [sep(), modeName(one.mode)], one.unstable && [sep(), t("watch.unstable")]),
         one.excerpt && h("pre", { class: "out", tabindex: "0", "aria-label": t("watch.excerpt") }, one.excerpt)]);

@@ -115,7 +115,7 @@ function computer(device) {
       row("limits.box", limits.box && t(`limits.box.${limits.box}`.replace("writes only", "writes"))),
       row("limits.system", [[device.os, device.arch].filter(Boolean).join(", "), device.version && [sep(), `lembas ${device.version}`], device.address && [sep(), device.address]]),
       device.state !== "online" && row("limits.heard", rich("limits.heard.words", { time: when(device.last_heard ?? device.since, "moment") ?? "" }))),
-    !gone && [h("p", { class: "meta" }, t("limits.change", { device: device.name })), paste("lembas config edit")],
+    !gone && [h("p", { class: "meta" }, t("limits.change", { device: device.name })), paste("lembas help remote")],
     h("div", { class: "btns end" },
       !gone && h("button", { class: "btn", type: "button", onclick: () => rename(device) }, t("rename")),
       gone ? h("button", { class: "btn btn-bad", type: "button", onclick: () => forget(device) }, t("forget.dots"))
