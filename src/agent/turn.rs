@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::agent::words;
 use crate::ids::{AskId, CallId, Digest, Seq};
-use crate::spec::{Reply, Spec, silent};
+use crate::spec::{self, Reply, silent};
 use crate::store::item::{AskBody, Body, CallStatus, Item, Settled, Stop, Tokens};
 
 /// The refusal after these ends the turn.
@@ -300,7 +300,7 @@ impl Turn {
     /// How a scheduled run went: `{ schedule, run, status, reply }`.
     fn run_end(&self, stop: Stop, reason: Option<&str>) -> Option<Value> {
         let mut run = self.run.clone()?;
-        let sentinel = &Spec::embedded().numbers.scheduled.sentinel;
+        let sentinel = &spec::numbers().scheduled.sentinel;
         let (judged, text) = match silent(&self.step.text, sentinel) {
             Reply::Said(text) => ("ok", text),
             Reply::Silent(text) => ("silent", text),

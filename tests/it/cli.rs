@@ -353,3 +353,20 @@ fn folders_are_private() {
     let meta = std::fs::metadata(home.config()).unwrap();
     assert_eq!(meta.permissions().mode() & 0o777, 0o600);
 }
+
+/// A start is quick because of what it leaves: texts, tools and permissions of the spec are parsed
+/// by the first turn or judgement.
+#[test]
+fn an_editor_is_answered_before_the_spec_is_parsed() {
+    let home = Home::new();
+    let mut editor = home.command("acp");
+    editor.env("LEMBAS_LOG", "lembas::spec=debug");
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
+    let output = editor.write_stdin(format!("{hello}\n")).output().unwrap();
+    let answered = String::from_utf8_lossy(&output.stdout);
+    assert!(answered.contains(r#""protocolVersion":1"#), "{answered}");
+    let log = String::from_utf8_lossy(&output.stderr);
+    let parsed: Vec<&str> = log.lines().filter(|l| l.contains("are parsed")).collect();
+    let numbers = |line: &&str| line.ends_with("numbers are parsed");
+    assert!(parsed.len() == 1 && parsed.iter().all(numbers), "{log}");
+}

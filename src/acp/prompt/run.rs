@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::acp::port::OneSession;
 use crate::ids::Seq;
 use crate::session::Scheduled;
-use crate::spec::{Reply, Spec, silent};
+use crate::spec::{self, Reply, silent};
 use crate::store::item::{Body, Stop};
 
 /// Items that are read from the store at once.
@@ -13,7 +13,7 @@ const BATCH: usize = 256;
 
 /// `{ schedule, run, status, reply }`: `ok`, `silent`, `failed` or `cancelled` (R137).
 pub(crate) fn report(scheduled: &Scheduled, stop: Stop, reply: &str) -> Value {
-    let reply = silent(reply, &Spec::embedded().numbers.scheduled.sentinel);
+    let reply = silent(reply, &spec::numbers().scheduled.sentinel);
     let (status, text) = match reply {
         Reply::Empty => ("failed", String::new()),
         Reply::Said(text) => ("ok", text),
