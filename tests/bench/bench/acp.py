@@ -62,6 +62,10 @@ class Agent:
             if turn is not None and b'"agent_message_chunk"' in line:
                 self._chunk(turn, line)
                 continue
+            if b'"session/update"' in line[:120]:  # not understood: the driver's own time is no figure
+                if turn is not None:
+                    turn.updates += 1
+                continue
             message = json.loads(line)
             if message.get("id") == self._id and "method" not in message:
                 if "error" in message:
