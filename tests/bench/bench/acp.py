@@ -6,7 +6,7 @@ import re
 import subprocess
 import time
 
-_STAMP = re.compile(rb"w(\d+)@(\d+) ")
+_STAMP = re.compile(rb"w(\d+)@(\d+)[ \\]")
 
 
 class Turn:

@@ -192,14 +192,15 @@ def relay(rig):
         head = hub.call("GET", "/state")["head"]
         events = hub.events(head)
         text = f"bench {json.dumps({'chunks': count, 'rate': rate})}"
-        key = os.urandom(8).hex()
+        key, began = os.urandom(8).hex(), time.monotonic_ns()
         hub.call("POST", "/chats", {"device": device, "cwd": str(home.work), "model": model, "mode": "edit",
                                     "text": text, "key": f"bench-{key}"})
         late, newest, pieces, first, now = [], -1, 0, 0, 0
         for now, data in events:
             # An item that is whole has its text twice: as it was written and as it is shown.
             found = sorted({(int(n), int(at)) for n, at in re.findall(rb"w(\d+)@(\d+)\b", data)})
-            fresh = [(n, at) for n, at in found if n > newest]
+            # What is older belongs to the chat before.
+            fresh = [(n, at) for n, at in found if n > newest and at > began]
             if fresh:
                 numbers = [n for n, _ in fresh]
                 if numbers != list(range(newest + 1, newest + 1 + len(numbers))):

@@ -139,7 +139,9 @@ fn answer(socket: &mut TcpStream, script: &Script) -> io::Result<(u64, u64)> {
             }
             last = now();
             // The piece says when it was written, so that whoever gets it knows its way's length.
-            let text = format!("w{n}@{last} ");
+            // Twenty make a paragraph, as text that is written for people has them.
+            let end = if n % 20 == 19 { "\n\n" } else { " " };
+            let text = format!("w{n}@{last}{end}");
             http::write_chunk(socket, &piece(&json!({ "content": text }), None))?;
         }
     }
