@@ -310,5 +310,5 @@ fn make_folder(path: &std::path::Path) -> Result<(), HubError> {
 
 /// The version of the spec that this program carries.
 pub(crate) fn spec_version() -> &'static str {
-    &crate::spec::Spec::embedded().version
+    crate::spec::version()
 }

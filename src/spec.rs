@@ -60,16 +60,45 @@ impl fmt::Display for SpecError {
     }
 }
 
+/// The version of the spec that this program carries. Nothing of it is parsed for this.
+pub fn version() -> &'static str {
+    include_str!("../spec/VERSION").trim_ascii_end()
+}
+
+/// `loop.json` of the spec that this program carries, by itself: what a start needs. The texts and
+/// tools, which only a turn needs, are parsed by the first ([`Spec::embedded`]).
+///
+/// # Panics
+/// As [`Spec::embedded`].
+#[expect(clippy::panic, reason = "a program without its spec can do nothing")]
+pub fn numbers() -> &'static Loop {
+    static NUMBERS: LazyLock<Loop> = LazyLock::new(|| {
+        tracing::debug!("numbers are parsed");
+        let problems = read::Problems::default();
+        let contents = Contents::default().with("loop.json", include_str!("../spec/loop.json"));
+        let files = read::Files::new(&contents, &problems);
+        let numbers = Loop::parse(&files.json("loop.json").node());
+        match problems.take() {
+            problems if problems.is_empty() => numbers,
+            problems => panic!("{}", SpecError(problems)),
+        }
+    });
+    &NUMBERS
+}
+
 impl Spec {
-    /// The spec that this program carries.
+    /// The whole spec that this program carries, parsed when it is first asked for.
     ///
     /// # Panics
     /// When the embedded files do not parse: they are part of the program, and a test reads them.
     #[expect(clippy::panic, reason = "a program without its spec can do nothing")]
     pub fn embedded() -> &'static Self {
-        static SPEC: LazyLock<Spec> = LazyLock::new(|| match Spec::parse(&Contents::embedded()) {
-            Ok(spec) => spec,
-            Err(error) => panic!("{error}"),
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            tracing::debug!("texts and tools are parsed");
+            match Spec::parse(&Contents::embedded()) {
+                Ok(spec) => spec,
+                Err(error) => panic!("{error}"),
+            }
         });
         &SPEC
     }

@@ -14,7 +14,7 @@ use super::About;
 use super::error::bad;
 use crate::permission::Origin;
 use crate::rpc::RpcError;
-use crate::spec::Spec;
+use crate::spec;
 
 /// The link protocol spoken here (R97).
 pub const PROTOCOL: u64 = 3;
@@ -184,7 +184,7 @@ pub fn protocol(theirs: u64) -> Result<(), RpcError> {
         std::cmp::Ordering::Less => "older",
         std::cmp::Ordering::Greater => "newer",
     };
-    let texts = &Spec::embedded().numbers.limits;
+    let texts = &spec::numbers().limits;
     let text = texts.say(text, &[("theirs", &theirs.to_string())]);
     Err(
         RpcError::new(RpcError::INVALID_PARAMS, text.clone()).with_data(json!({

@@ -13,7 +13,7 @@ use crate::config::Mode;
 use crate::ids::SessionId;
 use crate::rpc::RpcError;
 use crate::session::Summary;
-use crate::spec::Spec;
+use crate::spec;
 
 /// Sessions on one page of a list.
 const PAGE: usize = 50;
@@ -104,7 +104,7 @@ async fn set_mode(
     connection.may_run(&*session)?;
     let asked = inbound::mode(asked)?;
     if asked == Mode::Plan && session.scheduled().is_some() {
-        let text = Spec::embedded().numbers.scheduled.texts.raw("plan");
+        let text = spec::numbers().scheduled.texts.raw("plan");
         return Err(Refusal::new(SCHEDULED, "plan", text).into());
     }
     let Lowered { mode, lowered } = connection.limits.mode(asked);

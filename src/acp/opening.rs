@@ -21,7 +21,7 @@ use crate::ids::{Position, SessionId};
 use crate::permission::Origin;
 use crate::rpc::{Call, RpcError};
 use crate::session::{NewSession, Scheduled, Summary};
-use crate::spec::Spec;
+use crate::spec;
 
 /// Further folders of one session. More is refused.
 const MAX_ALSO: usize = 16;
@@ -272,7 +272,7 @@ pub(crate) fn given(
         let text = if local {
             "lembas does not start MCP servers of an editor yet: open the session without them"
         } else {
-            Spec::embedded().numbers.limits.raw("mcp_servers")
+            spec::numbers().limits.raw("mcp_servers")
         };
         return Err(bad("mcp_servers", text));
     }
@@ -280,7 +280,7 @@ pub(crate) fn given(
         let text = if local {
             "the system prompt is lembas's own and is not replaced or added to"
         } else {
-            Spec::embedded().numbers.limits.raw("system_prompt")
+            spec::numbers().limits.raw("system_prompt")
         };
         return Err(bad("system_prompt", text));
     }

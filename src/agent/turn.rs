@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::agent::words;
 use crate::ids::{AskId, CallId, Digest, Seq};
-use crate::spec::{Spec, run_status};
+use crate::spec::{self, run_status};
 use crate::store::item::{AskBody, Body, CallStatus, Item, Settled, Stop, Tokens};
 
 /// What comes next.
@@ -399,7 +399,7 @@ impl Turn {
     /// How a scheduled run went: `{ schedule, run, status, reply }`.
     fn run_end(&self, stop: Stop, reason: Option<&str>) -> Option<Value> {
         let mut run = self.run.clone()?;
-        let sentinel = &Spec::embedded().numbers.scheduled.sentinel;
+        let sentinel = &spec::numbers().scheduled.sentinel;
         let (status, text) = run_status(stop.of_run(reason), &self.step.text, sentinel);
         let object = run.as_object_mut()?;
         object.insert("status".into(), json!(status));

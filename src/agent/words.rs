@@ -8,13 +8,13 @@ use jiff::tz::TimeZone;
 use crate::agent::asks::Answer;
 use crate::clock;
 use crate::model::ModelError;
-use crate::spec::{Loop, Spec};
+use crate::spec::{self, Loop};
 use crate::store::item::Question;
 use crate::text::words;
 
 /// The spec's numbers and texts.
 pub fn numbers() -> &'static Loop {
-    &Spec::embedded().numbers
+    spec::numbers()
 }
 
 fn call(name: &str, facts: &[(&str, &str)]) -> String {

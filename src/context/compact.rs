@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::model::{Content, Message, ToolDef};
-use crate::spec::Spec;
+use crate::spec;
 use crate::text::cut::{Limits, middle_out};
 
 /// About so many tokens are in a byte of a request, before a server said how many it counted.
@@ -117,7 +117,7 @@ fn scaled(bytes: u64, ratio: f64) -> u64 {
 /// The tokens from which on a request is shortened before it is sent. `context`: of the model;
 /// none: it is not known.
 pub fn limit(context: Option<u64>) -> u64 {
-    let numbers = &Spec::embedded().numbers.context;
+    let numbers = &spec::numbers().context;
     let context = context.unwrap_or(numbers.default_context);
     // A small model keeps most of its context.
     let reserve = numbers.reserve_tokens.min(context / 4);
@@ -126,7 +126,7 @@ pub fn limit(context: Option<u64>) -> u64 {
 
 /// What the model is sent in place of what a summary covers: the summary, and the reads.
 pub fn text(summary: &str, rows: &[String]) -> String {
-    let texts = &Spec::embedded().numbers.context.compaction;
+    let texts = &spec::numbers().context.compaction;
     let mut text = texts.say("summary", &[("text", summary.trim())]);
     if !rows.is_empty() {
         text.push_str("\n\n");

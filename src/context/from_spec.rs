@@ -5,12 +5,11 @@ use std::collections::BTreeSet;
 use super::texts::{Facts, Note, Texts};
 use crate::config::Mode;
 use crate::model::ToolDef;
-use crate::spec::{Block, BoxKind, Offer, Project, Spec, SystemFacts};
+use crate::spec::{self, Block, BoxKind, Offer, Project, Spec, SystemFacts};
 
 /// Fills the spec's texts for the sessions of this computer.
 #[derive(Clone, Debug)]
 pub struct SpecTexts {
-    spec: &'static Spec,
     shut: BoxKind,
     have: BTreeSet<String>,
 }
@@ -20,7 +19,6 @@ impl SpecTexts {
     /// that the spec offers and that is not among them is left out.
     pub fn new(shut: BoxKind, have: impl IntoIterator<Item = String>) -> Self {
         Self {
-            spec: Spec::embedded(),
             shut,
             have: have.into_iter().collect(),
         }
@@ -33,18 +31,22 @@ impl SpecTexts {
             Mode::Edit => "edit",
             Mode::Auto => "auto",
         };
-        self.spec
-            .numbers
+        spec::numbers()
             .mode_names
             .get(word)
             .map_or(word, String::as_str)
     }
 }
 
+/// Parsed by the first turn, not by the start.
+fn spec() -> &'static Spec {
+    Spec::embedded()
+}
+
 impl Texts for SpecTexts {
     fn system(&self, facts: &Facts) -> String {
         let also: Vec<String> = facts.also.iter().map(|p| p.display().to_string()).collect();
-        self.spec.system(&SystemFacts {
+        spec().system(&SystemFacts {
             project: &facts.project,
             system: facts.os,
             also: &also,
@@ -57,8 +59,8 @@ impl Texts for SpecTexts {
     }
 
     fn tools(&self, _facts: &Facts) -> Vec<ToolDef> {
-        let offer = Offer::agent(self.spec.facts(self.shut));
-        let offered = match self.spec.offered(&offer) {
+        let offer = Offer::agent(spec().facts(self.shut));
+        let offered = match spec().offered(&offer) {
             Ok(offered) => offered,
             // A test fills them all; a tool with something unfilled must not reach a model.
             Err(unfilled) => {
@@ -78,11 +80,11 @@ impl Texts for SpecTexts {
     }
 
     fn note(&self, note: &Note) -> String {
-        let texts = &self.spec.numbers;
+        let texts = spec::numbers();
         match note {
             Note::Date(date) => texts.context.note.say("date", &[("date", date)]),
             Note::Mode(mode) => {
-                let text = self.spec.prompts.mode(*mode);
+                let text = spec().prompts.mode(*mode);
                 let facts = [("name", self.mode_name(*mode)), ("text", text)];
                 texts.context.note.say("mode", &facts)
             }
@@ -104,22 +106,21 @@ impl Texts for SpecTexts {
     }
 
     fn block(&self, tool: &str) -> String {
-        let block = self
-            .spec
+        let block = spec()
             .tool(tool, Project::Cli)
             .map_or(Block::Tool, |tool| tool.block);
         block.word().to_owned()
     }
 
     fn steps(&self) -> u32 {
-        let steps = self.spec.numbers.backstop.get("cli").copied();
+        let steps = spec::numbers().backstop.get("cli").copied();
         steps
             .and_then(|steps| u32::try_from(steps).ok())
             .unwrap_or(u32::MAX)
     }
 
     fn wrap_up(&self) -> u32 {
-        u32::try_from(self.spec.numbers.wrap_up).unwrap_or(u32::MAX)
+        u32::try_from(spec::numbers().wrap_up).unwrap_or(u32::MAX)
     }
 }
 

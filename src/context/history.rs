@@ -109,7 +109,7 @@ impl History {
             },
             Cover::Earlier => {
                 let prompts = self.items.iter().enumerate().rev();
-                let keep = Spec::embedded().numbers.context.keep_turns;
+                let keep = spec::numbers().context.keep_turns;
                 let (kept, _) = prompts
                     .filter(|(_, item)| is_prompt(item))
                     .nth(keep.saturating_sub(1))?;
@@ -124,7 +124,7 @@ impl History {
 
     /// What the files looked like that a summary covers, one line each (context.md, C12).
     pub fn table(&self, upto: Seq) -> Vec<String> {
-        let texts = &Spec::embedded().numbers.context;
+        let texts = &spec::numbers().context;
         self.looks()
             .filter(|(seq, ..)| *seq <= upto)
             .filter_map(|(_, call, saw)| {
@@ -254,14 +254,14 @@ impl History {
 /// A call's number as it stands before its result.
 fn id(call: &CallId) -> String {
     let facts = spec::Facts::from([("id".to_owned(), call.to_string())]);
-    spec::fill(&Spec::embedded().numbers.context.id, &facts).unwrap_or_default()
+    spec::fill(&spec::numbers().context.id, &facts).unwrap_or_default()
 }
 
 /// The digits of a content hash that a model is shown.
 pub fn short(digest: &Digest) -> &str {
     let hash = digest.as_str();
     let hash = hash.strip_prefix("sha256:").unwrap_or(hash);
-    let digits = Spec::embedded().numbers.context.hash_digits;
+    let digits = spec::numbers().context.hash_digits;
     hash.get(..digits).unwrap_or(hash)
 }
 
@@ -331,7 +331,7 @@ fn finish(
             call: call.id.clone(),
             text: results.get(id).cloned().unwrap_or_else(|| {
                 // Whatever happened to a call, the model reads that it did.
-                Spec::embedded().numbers.calls.say("no_result", &[])
+                spec::numbers().calls.say("no_result", &[])
             }),
         })
         .collect();
@@ -354,7 +354,7 @@ fn content(lead: Option<&str>, note: Option<&str>, parts: &[Part], images: bool)
             Part::Text { text: more } => join(&mut text, more),
             Part::Link { uri, name } => join(&mut text, &format!("[{name}]({uri})")),
             Part::Image { .. } if !images => {
-                let left_out = &Spec::embedded().numbers.context.images;
+                let left_out = &spec::numbers().context.images;
                 join(&mut text, left_out.raw("left_out"));
             }
             Part::Image { mime, data } => {

@@ -28,7 +28,7 @@ use crate::rpc::{self, Peer, Service};
 use crate::rt::Tasks;
 use crate::secret::Secret;
 use crate::session::{Registry, Setup};
-use crate::spec::{BoxKind, Spec};
+use crate::spec::{self, BoxKind};
 use crate::store::device::Store;
 use crate::tools::Tools;
 
@@ -122,7 +122,7 @@ impl Device {
                 arch: about::arch().to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 home: Some(home.display().to_string()),
-                spec: Spec::embedded().version.clone(),
+                spec: spec::version().to_owned(),
             }),
         };
         Ok(Self {

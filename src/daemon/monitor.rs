@@ -186,13 +186,7 @@ fn unseen(why: Unseen, asked: &Params, mode: Mode) -> ErrorObjectOwned {
             ),
             format!(
                 "more than {} are only hashed when it ends with 0",
-                words::bytes(
-                    crate::spec::Spec::embedded()
-                        .numbers
-                        .scheduled
-                        .monitor
-                        .kept_max
-                )
+                words::bytes(crate::spec::numbers().scheduled.monitor.kept_max)
             ),
             "let it say less, or end with 0:  … | sha256sum".to_owned(),
         ),

@@ -16,7 +16,7 @@ use super::{ExecError, TELL, fence};
 use crate::clock;
 use crate::permission::Grant;
 use crate::rt::{self, CancellationToken};
-use crate::spec::{self, Spec};
+use crate::spec;
 
 pub use self::hash::hash_of;
 
@@ -24,7 +24,7 @@ pub use self::hash::hash_of;
 const BUFFER: usize = 256 * 1024;
 
 fn numbers() -> &'static spec::Monitor {
-    &Spec::embedded().numbers.scheduled.monitor
+    &spec::numbers().scheduled.monitor
 }
 
 /// What a watch command came to.

@@ -19,7 +19,7 @@ use super::devices::{own, peer, refused};
 use super::error::{ApiError, ApiResult};
 use super::{Shared, chats, messages, view};
 use crate::ids::random_hex;
-use crate::spec::{self, Spec};
+use crate::spec;
 use crate::store::hub::devices::Device;
 use crate::text::json;
 
@@ -33,7 +33,7 @@ const COMMAND: usize = 64 * 1024;
 const SPARE: Duration = Duration::from_secs(15);
 
 fn numbers() -> &'static spec::Scheduled {
-    &Spec::embedded().numbers.scheduled
+    &spec::numbers().scheduled
 }
 
 /// One check, as the page asks for it (M1).

@@ -13,7 +13,7 @@ use futures_util::stream::BoxStream;
 use crate::clock;
 use crate::model::sse::{Parser, Piece};
 use crate::model::{Chunk, Endpoint, ModelError, Request};
-use crate::spec::Spec;
+use crate::spec;
 
 use read::Reader;
 
@@ -28,7 +28,7 @@ pub struct Waits {
 impl Default for Waits {
     /// As loop.json `retries` says.
     fn default() -> Self {
-        let retries = &Spec::embedded().numbers.retries;
+        let retries = &spec::numbers().retries;
         Self {
             first: retries.first_byte,
             idle: retries.idle,

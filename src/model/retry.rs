@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::model::ModelError;
-use crate::spec::Spec;
+use crate::spec;
 
 /// The pauses between tries (loop.json `retries`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Retry {
 impl Default for Retry {
     /// As the spec says.
     fn default() -> Self {
-        let retries = &Spec::embedded().numbers.retries;
+        let retries = &spec::numbers().retries;
         Self {
             tries: u32::try_from(retries.attempts).unwrap_or(u32::MAX),
             first: retries.first,

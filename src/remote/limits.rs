@@ -15,7 +15,7 @@ use crate::acp::{self, Lowered, REFUSED, Refusal, Schedule};
 use crate::config::{Approvals, Live, Mode, Remote};
 use crate::rpc::RpcError;
 use crate::session::Scheduled;
-use crate::spec::{Spec, Texts};
+use crate::spec::{self, Texts};
 use crate::store::item::Scope;
 
 /// The gate of linked instances. Cheap to clone.
@@ -70,7 +70,7 @@ impl Limits {
         let texts = texts();
         let mut all = vec![("device", name.as_str())];
         all.extend_from_slice(facts);
-        let known = crate::spec::variables(texts.raw(text));
+        let known = spec::variables(texts.raw(text));
         all.retain(|(fact, _)| known.contains(fact));
         texts.say(text, &all)
     }
@@ -118,7 +118,7 @@ fn resolved(remote: &Remote) -> Vec<PathBuf> {
 }
 
 fn texts() -> &'static Texts {
-    &Spec::embedded().numbers.limits
+    &spec::numbers().limits
 }
 
 impl acp::Limits for Limits {

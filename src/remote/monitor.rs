@@ -22,7 +22,7 @@ use crate::clock;
 use crate::config::Mode;
 use crate::rpc::RpcError;
 use crate::rt::{self, CancellationToken};
-use crate::spec::{self, Spec};
+use crate::spec;
 use crate::text::{json, words};
 use queue::Queue;
 
@@ -131,7 +131,7 @@ pub struct Monitor {
 }
 
 fn numbers() -> &'static spec::Monitor {
-    &Spec::embedded().numbers.scheduled.monitor
+    &spec::numbers().scheduled.monitor
 }
 
 fn refusal(reason: &'static str, text: impl Into<String>) -> Refusal {

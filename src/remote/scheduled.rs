@@ -7,13 +7,13 @@ use crate::acp::{Lowered, Refusal, SCHEDULED, Schedule};
 use crate::config::{Mode, Remote};
 use crate::rpc::RpcError;
 use crate::session::Scheduled;
-use crate::spec::{self, Spec};
+use crate::spec;
 
 /// The longest id of a schedule or a run.
 const MAX_ID: usize = 128;
 
 fn numbers() -> &'static spec::Scheduled {
-    &Spec::embedded().numbers.scheduled
+    &spec::numbers().scheduled
 }
 
 /// Whether scheduled work is taken at all. `code` is that of the method's refusals.

@@ -1,5 +1,6 @@
 //! The spec as files: what is embedded, what a folder holds, and whether two are the same.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -16,7 +17,10 @@ const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The files of a spec by path, with `/` between folders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Contents(BTreeMap<String, Vec<u8>>);
+pub struct Contents(BTreeMap<String, Bytes>);
+
+/// What is embedded is not copied.
+type Bytes = Cow<'static, [u8]>;
 
 /// How a copy differs from this spec in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,20 +87,21 @@ impl Contents {
     /// Puts a file in place of the one there is.
     #[must_use]
     pub fn with(mut self, path: &str, text: &str) -> Self {
-        self.0.insert(path.to_owned(), text.as_bytes().to_vec());
+        self.0
+            .insert(path.to_owned(), Cow::Owned(text.as_bytes().to_vec()));
         self
     }
 }
 
-fn gather(dir: &Dir<'_>, files: &mut BTreeMap<String, Vec<u8>>) {
+fn gather(dir: &Dir<'static>, files: &mut BTreeMap<String, Bytes>) {
     for file in dir.files() {
         let path = file.path().to_string_lossy().replace('\\', "/");
-        files.insert(path, file.contents().to_vec());
+        files.insert(path, Cow::Borrowed(file.contents()));
     }
     dir.dirs().for_each(|inner| gather(inner, files));
 }
 
-fn walk(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) -> io::Result<()> {
+fn walk(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Bytes>) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
@@ -108,7 +113,7 @@ fn walk(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) -> i
                 "{path} makes this too large to be a spec"
             )));
         } else {
-            files.insert(path, std::fs::read(entry.path())?);
+            files.insert(path, Cow::Owned(std::fs::read(entry.path())?));
         }
     }
     Ok(())

@@ -17,12 +17,15 @@ pub struct Permission {
 
 /// The data as it is embedded, parsed once.
 pub fn permission() -> &'static Permission {
-    static PARSED: LazyLock<Permission> = LazyLock::new(|| Permission {
-        hardline: parse(include_str!("../../spec/permission/hardline.json")),
-        modes: parse(include_str!("../../spec/permission/modes.json")),
-        arity: parse(include_str!("../../spec/permission/arity.json")),
-        options: parse(include_str!("../../spec/permission/options.json")),
-        defaults: parse(include_str!("../../spec/permission/defaults.json")),
+    static PARSED: LazyLock<Permission> = LazyLock::new(|| {
+        tracing::debug!("permissions are parsed");
+        Permission {
+            hardline: parse(include_str!("../../spec/permission/hardline.json")),
+            modes: parse(include_str!("../../spec/permission/modes.json")),
+            arity: parse(include_str!("../../spec/permission/arity.json")),
+            options: parse(include_str!("../../spec/permission/options.json")),
+            defaults: parse(include_str!("../../spec/permission/defaults.json")),
+        }
     });
     &PARSED
 }

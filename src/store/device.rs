@@ -48,8 +48,11 @@ impl Store {
         let before = std::fs::read_to_string(chain).ok();
         let mark = random_hex(16);
         let next = mark.clone();
-        let epoch = db
-            .write(Durability::Disk, move |t| {
+        // Not flushed: no start waits for the disk. Where the computer dies before this run's first
+        // flushed write, the store may have lost the mark that the file has, which costs a new
+        // epoch (the instance reads the chats anew) and never gives a number twice.
+        let (epoch, made) = db
+            .write(Durability::Process, move |t| {
                 let last = state(t, "chain")?;
                 let older = state(t, "chain_before")?;
                 let in_step = match (&last, &before) {
@@ -68,15 +71,21 @@ impl Store {
                 }
                 set_state(t, "chain", &next)?;
                 match state(t, "epoch")? {
-                    Some(epoch) if in_step => Ok(epoch),
+                    Some(epoch) if in_step => Ok((epoch, false)),
                     _ => {
                         let epoch = random_hex(8);
                         set_state(t, "epoch", &epoch)?;
-                        Ok(epoch)
+                        Ok((epoch, true))
                     }
                 }
             })
             .await?;
+        if made {
+            // A new one must not be forgotten once somebody has heard of it.
+            let kept = epoch.clone();
+            db.write(Durability::Disk, move |t| set_state(t, "epoch", &kept))
+                .await?;
+        }
         // A failed write here costs a new epoch at the next start, never a wrong one.
         if let Err(error) = std::fs::write(chain, &mark) {
             tracing::warn!(%error, "cannot write the store's chain file");

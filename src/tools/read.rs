@@ -12,7 +12,7 @@ use crate::fs::read::read;
 use crate::ids::{CallId, Digest};
 use crate::permission::{Action, Grant, Request};
 use crate::rt::{self, CancellationToken};
-use crate::spec::Spec;
+use crate::spec;
 use crate::store::item::Saw;
 
 /// Lines without a limit said (loop.json `budgets.cli.read_lines`).
@@ -109,7 +109,7 @@ pub(super) fn state<T: 'static>(state: Box<dyn Any + Send>) -> Result<T, ()> {
 
 /// The lines wanted, with their numbers, under their header, and which of them are there whole.
 fn numbered(text: &str, wanted: &Wanted, digest: &Digest) -> (String, Option<(usize, usize)>) {
-    let texts = &Spec::embedded().numbers.context.read;
+    let texts = &spec::numbers().context.read;
     let hash = short(digest);
     let total = crate::text::cut::count_lines(text);
     if total == 0 {

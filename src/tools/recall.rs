@@ -12,7 +12,7 @@ use super::{Outcome, OutputSink, Prepared, Tool, ToolContext, ToolFailure, args}
 use crate::ids::CallId;
 use crate::permission::{Action, Grant, Request};
 use crate::rt::{self, CancellationToken};
-use crate::spec::Spec;
+use crate::spec;
 
 /// Characters of one line; a longer line is shown as several, so that each can be asked for.
 const LINE: usize = 1_000;
@@ -50,7 +50,7 @@ impl Tool for Recall {
                     .to_owned(),
             ));
         }
-        let limit = Spec::embedded().numbers.context.output.max_lines;
+        let limit = spec::numbers().context.output.max_lines;
         Ok(Prepared {
             title: format!("#{id}"),
             locations: Vec::new(),

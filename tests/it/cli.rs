@@ -637,3 +637,37 @@ fn remote_work_is_switched_off_and_on() {
     .join("\n");
     assert_snapshot!(all, @"");
 }
+/// A start is quick because of what it leaves: texts, tools and permissions of the spec are parsed
+/// by the first turn or judgement.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test that answers while the program runs"
+)]
+fn an_editor_is_answered_before_the_spec_is_parsed() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::process::Stdio;
+    let home = Home::new();
+    let mut editor = std::process::Command::new(assert_cmd::cargo::cargo_bin("lembas"))
+        .arg("acp")
+        .env_clear()
+        .envs([("PATH", "/usr/bin:/bin"), ("LEMBAS_LOG", "debug")])
+        .env("HOME", home.home())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
+    writeln!(editor.stdin.as_mut().unwrap(), "{hello}").unwrap();
+    let mut answered = String::new();
+    let mut said = BufReader::new(editor.stdout.take().unwrap());
+    said.read_line(&mut answered).unwrap();
+    assert!(answered.contains(r#""protocolVersion":1"#), "{answered}");
+    let log = editor.wait_with_output().unwrap().stderr;
+    let log = String::from_utf8_lossy(&log);
+    assert!(log.contains("DEBUG"), "nothing is logged: {log}");
+    for part in ["texts and tools", "permissions"] {
+        assert!(!log.contains(&format!("{part} are parsed")), "{log}");
+    }
+}

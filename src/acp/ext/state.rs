@@ -11,7 +11,7 @@ use crate::clock;
 use crate::ids::SessionId;
 use crate::rpc::RpcError;
 use crate::session::{OpenAsk, Progress, Summary};
-use crate::spec::Spec;
+use crate::spec;
 
 /// The most sessions on one page of a sync; more that is asked for is lowered to this.
 const MOST: usize = 200;
@@ -83,7 +83,7 @@ fn ask(ask: &OpenAsk) -> Value {
 
 /// The status as one line of text, for clients that know no progress (R168).
 fn words(progress: Option<&Progress>) -> String {
-    let texts = &Spec::embedded().numbers.progress;
+    let texts = &spec::numbers().progress;
     let phase = progress.and_then(|progress| {
         let phase = serde_json::to_value(progress.phase).ok()?;
         Some(texts.text(phase.as_str()?, &progress.data))

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::acp::port::OneSession;
 use crate::ids::Seq;
 use crate::session::Scheduled;
-use crate::spec::{Spec, run_status};
+use crate::spec::{self, run_status};
 use crate::store::item::{Body, Stop};
 
 /// Items that are read from the store at once.
@@ -18,7 +18,7 @@ pub(crate) fn report(
     reason: Option<&str>,
     reply: &str,
 ) -> Value {
-    let sentinel = &Spec::embedded().numbers.scheduled.sentinel;
+    let sentinel = &spec::numbers().scheduled.sentinel;
     let (status, text) = run_status(stop.of_run(reason), reply, sentinel);
     json!({
         "schedule": scheduled.schedule, "run": scheduled.run, "status": status, "reply": text,

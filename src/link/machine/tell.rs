@@ -5,15 +5,22 @@ use std::time::Duration;
 use super::{Action, At, Machine, Now};
 use crate::link::state::Phase;
 
-/// Full jitter in [0, min(MOST, STEP · 2ⁿ)].
+/// Full jitter in [0, min(MOST, STEP · 2ⁿ)], and a shorter stretch of it at first: most outages are
+/// of seconds, and are over soon after they end only when they are looked at often.
 const STEP: Duration = Duration::from_millis(500);
 const MOST: Duration = Duration::from_secs(30);
+/// So many tries after the first wait twice the step at most, before the doubling goes on.
+const BRISK: u32 = 3;
 /// A new reason of the same state is logged at most this often.
 const QUIET: Duration = Duration::from_secs(5 * 60);
 
 impl Machine {
     pub(super) fn fail(&mut self, text: String, now: Now, out: &mut Vec<Action>) {
-        let factor = 2_u32.saturating_pow(self.failures.min(16));
+        let doubled = match self.failures {
+            0 => 0,
+            n => n.saturating_sub(BRISK - 1).clamp(1, 16),
+        };
+        let factor = 2_u32.saturating_pow(doubled);
         let most = STEP.saturating_mul(factor).min(MOST);
         self.failures = self.failures.saturating_add(1);
         let wait = most.mul_f64(now.draw.clamp(0.0, 1.0));

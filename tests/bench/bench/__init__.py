@@ -1,0 +1,1 @@
+"""What `tests/bench/run` is made of. Only Python's own library."""
