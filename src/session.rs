@@ -130,10 +130,6 @@ pub struct OpenAsk {
 /// What a follower hears, in order. Pulled by the follower at its own pace; the journal waits on
 /// the disk, not in memory, and a follower that fell behind gets joined chunks.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "handed out one at a time, and most of them are items"
-)]
 pub enum Event {
     /// An item: whole, or, of a streamed one, its text so far; more of it comes as `Text`.
     Item(Item),

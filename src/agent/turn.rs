@@ -159,7 +159,7 @@ impl Turn {
                 Place::Asking(Box::new(OpenAsk {
                     seq: item.seq,
                     made: item.time,
-                    body: body.clone(),
+                    body: AskBody::clone(body),
                 })),
             ),
             Body::Answered { ask, how, note, .. } => self.answered(ask, *how, note.as_ref()),

@@ -285,7 +285,7 @@ pub enum Body {
         finish: String,
         ms: u64,
     },
-    Ask(AskBody),
+    Ask(Box<AskBody>),
     /// An ask's only end. Stored in one transaction with the rule it made and its audit line.
     Answered {
         ask: AskId,

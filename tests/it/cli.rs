@@ -635,7 +635,32 @@ fn remote_work_is_switched_off_and_on() {
     ]
     .map(|line| home.see(line))
     .join("\n");
-    assert_snapshot!(all, @"");
+    assert_snapshot!(all, @r#"
+    $ lembas remote
+    on
+    exit 0
+
+    $ lembas remote off
+             Set  remote work off; what an instance had running was ended
+    exit 0
+
+    $ lembas remote --json
+    {"ok":true,"remote":false}
+    exit 0
+
+    $ lembas remote off
+       Unchanged  remote work off; what an instance had running was ended
+    exit 0
+
+    $ lembas remote on
+             Set  remote work on: works in no folder yet, up to Manual, scheduled work off
+    exit 0
+
+    $ lembas sessions delete 3f9c
+    ! error: there is no chat whose id begins with 3f9c
+    !   try: lembas sessions
+    exit 1
+    "#);
 }
 /// A start is quick because of what it leaves: texts, tools and permissions of the spec are parsed
 /// by the first turn or judgement.

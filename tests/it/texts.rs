@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Words that follow the program's name where it is the subject of a sentence.
-const SAID: [&str; 12] = [
+const SAID: [&str; 13] = [
+    "again",
     "is",
     "on",
     "has",
@@ -22,9 +23,9 @@ const SAID: [&str; 12] = [
 ];
 
 /// Words that may follow a command in a sentence.
-const GOES_ON: [&str; 14] = [
-    "there", "on", "again", "needs", "still", "says", "does", "has", "takes", "and", "or", "in",
-    "for", "to",
+const GOES_ON: [&str; 17] = [
+    "the", "an", "so", "there", "on", "again", "needs", "still", "says", "does", "has", "takes",
+    "and", "or", "in", "for", "to",
 ];
 
 fn files(at: &Path, into: &mut Vec<PathBuf>) {
@@ -45,7 +46,11 @@ fn files(at: &Path, into: &mut Vec<PathBuf>) {
 
 /// The command words after each `lembas ` of a text: at most three, up to what is no command word.
 fn named(text: &str) -> Vec<Vec<String>> {
-    let word = |w: &&str| !w.is_empty() && w.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    let word = |w: &&str| {
+        !w.starts_with('-')
+            && !w.is_empty()
+            && w.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+    };
     text.match_indices("lembas ")
         .filter(|(at, _)| {
             !text[..*at].ends_with(|c: char| c.is_alphanumeric() || "_-./".contains(c))

@@ -114,7 +114,7 @@ fn bodies() -> Vec<Body> {
             finish: "tool_calls".to_owned(),
             ms: 7,
         },
-        Body::Ask(ask()),
+        Body::Ask(Box::new(ask())),
         Body::Answered {
             ask: AskId::new("a1"),
             how: Settled::Allowed,

@@ -207,7 +207,10 @@ impl Driver {
             made.push(body);
         }
         if !made.is_empty() {
-            let bodies = made.into_iter().map(Body::Ask).collect();
+            let bodies = made
+                .into_iter()
+                .map(|ask| Body::Ask(Box::new(ask)))
+                .collect();
             self.commit(bodies, Durability::Disk, Also::default())
                 .await?;
         }

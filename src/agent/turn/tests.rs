@@ -64,7 +64,7 @@ impl Build {
     fn ask(self, call: &str, ask: &str) -> Self {
         let mut body = crate::store::device::tests::ask(ask);
         body.call = CallId::new(call);
-        self.add(Body::Ask(body))
+        self.add(Body::Ask(Box::new(body)))
     }
     fn answered(self, ask: &str, how: Settled) -> Self {
         self.add(Body::Answered {

@@ -88,7 +88,7 @@ async fn admit(
     let said = text(headers, ws::HEADER_DEVICE);
     let boot = text(headers, ws::HEADER_BOOT);
     // What is missing is told before what is wrong (L4).
-    for (name, value) in [(ws::HEADER_DEVICE, &said), (ws::HEADER_BOOT, &boot)] {
+    for (name, value) in [("Lembas-Device", &said), ("Lembas-Boot", &boot)] {
         if value.is_empty() || value.len() > 128 {
             let text = format!(
                 "{name} is missing, or longer than 128 characters: update lembas on this computer."

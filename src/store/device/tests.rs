@@ -100,7 +100,7 @@ async fn every_kind_of_item_comes_back_as_it_was() {
                 text: "ä\0b".into(),
             },
         ),
-        item(2, Body::Ask(ask("a"))),
+        item(2, Body::Ask(Box::new(ask("a")))),
         item(
             3,
             Body::Output {
@@ -132,7 +132,7 @@ async fn an_ask_ends_once_and_a_second_end_keeps_nothing_of_its_transaction() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path()).await;
     store.add_session(row("s", "local", 1), None).await.unwrap();
-    put(&store, "s", vec![item(1, Body::Ask(ask("a")))])
+    put(&store, "s", vec![item(1, Body::Ask(Box::new(ask("a"))))])
         .await
         .unwrap();
     let end = |seq, how| {
@@ -259,7 +259,9 @@ async fn an_older_copy_of_the_store_gets_a_new_epoch() {
     for wal in ["device.db-wal", "device.db-shm"] {
         let _none = std::fs::remove_file(home.join(wal));
     }
-    std::fs::write(home.join("device.db"), copy).unwrap();
+    // A new file: a connection that is still closing puts its last pages into the one it had.
+    std::fs::write(home.join("copy"), copy).unwrap();
+    std::fs::rename(home.join("copy"), home.join("device.db")).unwrap();
     let restored = open().await.unwrap().epoch();
     assert_ne!(restored, first);
     assert_eq!(open().await.unwrap().epoch(), restored);

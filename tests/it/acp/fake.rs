@@ -172,7 +172,7 @@ impl Fake {
                     locations: Vec::new(),
                 },
             );
-            let seq = push(state, Body::Ask(body.clone()));
+            let seq = push(state, Body::Ask(Box::new(body.clone())));
             state.growing = false;
             state.asks.push(OpenAsk {
                 session: self.id.clone(),

@@ -148,7 +148,7 @@ async fn what_a_person_or_the_instance_refuses_ends_it() {
         ("expired_token", "nobody approved in time"),
         (
             "invalid_grant",
-            "does not let this computer in: invalid_grant",
+            "does not let this computer in: it says no more than invalid_grant",
         ),
     ];
     let cases = cases.map(|(reply, expected)| async move {

@@ -130,7 +130,9 @@ async fn of_two_answers_at_once_the_first_counts_and_the_other_hears_whose_it_wa
         match here.code {
             Some(0) => {
                 assert_eq!(end["outcome"], "refused", "{end}");
-                assert_eq!(end["by"], "you, on this computer", "{end}");
+                let by = end["by"].as_str().unwrap();
+                // A page elsewhere is told which computer that is.
+                assert!(by.starts_with("you, on ") && !by.contains("this"), "{end}");
                 // The page's own answer came too late, unless it heard that before it was sent.
                 let heard = there.0 == StatusCode::CONFLICT;
                 assert!(heard || end["late"] == true, "{there:?} {end}");
@@ -203,9 +205,9 @@ async fn a_refusal_with_a_word_reaches_the_model_from_both_places() {
         .map(|message| message["content"].as_str().unwrap())
         .collect();
     assert!(
-        results[0].ends_with(&format!("and said: {note}")),
+        results[0].ends_with(&format!("who says: {note}")),
         "{results:?}"
     );
-    assert!(results[1].ends_with("and said: never twice"), "{results:?}");
+    assert!(results[1].ends_with("who says: never twice"), "{results:?}");
     world.no_faults();
 }

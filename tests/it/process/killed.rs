@@ -103,7 +103,7 @@ async fn killed_while_a_boxed_command_runs_its_whole_tree_is_gone_and_it_runs_no
     assert_eq!(step["status"], "unknown", "{step}");
     let heard = world.last_results();
     assert!(
-        heard[0].contains("unknown: the computer stopped while it ran"),
+        heard[0].contains("The computer stopped while this ran."),
         "{heard:?}"
     );
     assert_eq!(world.ran(), 1);

@@ -132,9 +132,9 @@ fn a_grant_cannot_be_copied() {
     impl<T: Clone> Is<T> {
         const CLONES: bool = true;
     }
-    assert!(Is::<lembas::permission::Run>::CLONES, "the test sees it");
-    assert!(!Is::<lembas::permission::Grant>::CLONES);
-    assert!(!Is::<lembas::permission::Pending>::CLONES);
+    const { assert!(Is::<lembas::permission::Run>::CLONES, "the test sees it") };
+    const { assert!(!Is::<lembas::permission::Grant>::CLONES) };
+    const { assert!(!Is::<lembas::permission::Pending>::CLONES) };
 }
 
 #[tokio::test]
