@@ -106,7 +106,7 @@ fn works() -> bool {
     let (Some(bwrap), true) = (bwrap(), cfg!(target_os = "linux")) else {
         return false;
     };
-    let Some(shell) = super::facts::shell() else {
+    let (Some(shell), Some(_)) = (super::facts::shell(), filter()) else {
         return false;
     };
     std::process::Command::new(bwrap)
@@ -266,15 +266,16 @@ fn build(run: &Run, scratch: Option<&Path>) -> Result<Fence, ExecError> {
     if plan.sees == Sees::Roots {
         args.add(&["--remount-ro", "/tmp", "--remount-ro", "/"]);
     }
-    let filter = filter();
-    if let Some(fd) = &filter {
-        args.add(&["--seccomp", &fd.as_raw_fd().to_string()]);
-    }
+    // A box without its filter is not the box that was judged.
+    let filter = filter().ok_or_else(|| {
+        ExecError::NoBox("the filter of system calls could not be made".to_owned())
+    })?;
+    args.add(&["--seccomp", &filter.as_raw_fd().to_string()]);
     args.path("--chdir", &run.cwd);
     args.add(&["--"]);
     Ok(Fence {
         launcher: Some((launcher.to_path_buf(), args.0)),
-        filter,
+        filter: Some(filter),
         _covers: covers,
     })
 }

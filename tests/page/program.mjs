@@ -97,9 +97,15 @@ export class Program {
 
   /** Waits until no turn runs in a chat; gives its page. */
   ended(chat, most = 30_000) {
+    // A message that is only saved has begun nothing yet, and items are there a moment before the
+    // chat is marked as running: the same twice in a row is the end.
+    let before = "";
     return until(async () => {
       const got = await this.api("GET", `/chats/${chat}`);
-      return !got.chat.running && got.items.length > 0 && got;
-    }, "the turn ends", most);
+      const now = JSON.stringify(got.items);
+      const same = now === before;
+      before = now;
+      return same && !got.chat.running && got.items.some((one) => one.kind !== "said") && got;
+    }, "the turn ends", most, 100);
   }
 }

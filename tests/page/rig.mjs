@@ -58,13 +58,13 @@ function watch(page, errors) {
 }
 
 /** Waits until `fact()` is true, at most `most` ms. */
-export async function until(fact, what = String(fact), most = 5_000) {
+export async function until(fact, what = String(fact), most = 5_000, pause = 20) {
   const end = Date.now() + most;
   for (;;) {
     const got = await fact();
     if (got) return got;
     if (Date.now() > end) throw new Error(`not so within ${most} ms: ${what}`);
-    await new Promise((done) => setTimeout(done, 20));
+    await new Promise((done) => setTimeout(done, pause));
   }
 }
 

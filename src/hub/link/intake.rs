@@ -55,6 +55,11 @@ pub(super) enum Heard {
     Asked {
         session: String,
     },
+    /// A stop was answered. It takes its turn behind the phases that came before the answer.
+    Stopped {
+        session: String,
+        progress: Value,
+    },
 }
 
 pub(super) struct Intake {
@@ -140,6 +145,20 @@ impl Intake {
                     if self.held(session).await?.followed.is_none() {
                         self.follow(session).await?;
                     }
+                    continue;
+                }
+                Heard::Stopped {
+                    session: of,
+                    progress,
+                } => {
+                    self.store(session.take(), std::mem::take(&mut puts))
+                        .await?;
+                    let id = self.held(of).await?.id.to_string();
+                    self.shared
+                        .store
+                        .chat_progress(id, Some(progress.clone()), Some(false), true)
+                        .await?;
+                    self.chat_changed(of).await?;
                     continue;
                 }
                 Heard::Follow { session } => {

@@ -69,7 +69,7 @@ pub(super) async fn run(shared: Arc<Shared>, link: Link, socket: WebSocket, old_
                     Arc::clone(&shared),
                     link.clone(),
                     peer.clone(),
-                    heard,
+                    heard.clone(),
                     old_token,
                 ),
             );
@@ -79,6 +79,7 @@ pub(super) async fn run(shared: Arc<Shared>, link: Link, socket: WebSocket, old_
                     Arc::clone(&shared),
                     link.clone(),
                     peer.clone(),
+                    heard,
                     tasks.clone(),
                 ),
             );

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
+use super::intake::Heard;
 use super::{Link, notices};
 use crate::clock::{now_ms, sleep};
 use crate::hub::{Shared, asks, messages, view};
@@ -28,7 +30,13 @@ const SMALL: Duration = Duration::from_secs(20);
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// Runs until the link ends.
-pub(super) async fn run(shared: Arc<Shared>, link: Link, peer: Peer, tasks: Tasks) {
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    link: Link,
+    peer: Peer,
+    heard: mpsc::Sender<Heard>,
+    tasks: Tasks,
+) {
     let under_way: Arc<Mutex<HashSet<i64>>> = Arc::default();
     let device = link.inner.device.clone();
     if let Ok(chats) = shared.store.chats_with_queue(device.clone()).await {
@@ -49,6 +57,7 @@ pub(super) async fn run(shared: Arc<Shared>, link: Link, peer: Peer, tasks: Task
                         shared: Arc::clone(&shared),
                         link: link.clone(),
                         peer: peer.clone(),
+                        heard: heard.clone(),
                     };
                     let under_way = Arc::clone(&under_way);
                     tasks.spawn("work", async move {
@@ -78,6 +87,7 @@ struct One {
     shared: Arc<Shared>,
     link: Link,
     peer: Peer,
+    heard: mpsc::Sender<Heard>,
 }
 
 impl One {
@@ -214,10 +224,9 @@ impl One {
                             map.insert(key.to_owned(), value.clone());
                         }
                     }
-                    let store = &self.shared.store;
-                    store
-                        .chat_progress(chat.id.clone(), Some(progress), Some(false), true)
-                        .await?;
+                    let session = chat.session.clone();
+                    // Where the link has ended, the chat's state is read anew.
+                    let _ended = self.heard.send(Heard::Stopped { session, progress }).await;
                 }
                 notices::tell_chat(&self.shared, &chat.id).await;
             }
