@@ -231,10 +231,10 @@ impl Driver {
                 self.keep_waits().await?;
                 return Ok(Ended::Parked);
             }
-            Some(StopWhy::Limit(why)) => (Some(format!("stopped: {why}")), why.clone()),
-            Some(StopWhy::Asked) | None => (None, "stop".to_owned()),
+            Some(StopWhy::Limit(why)) => (Some(format!("stopped: {why}")), "a limit"),
+            Some(StopWhy::Asked) | None => (None, "you"),
         };
-        self.end(Stop::Cancelled, reason, &by).await?;
+        self.end(Stop::Cancelled, reason, by).await?;
         Ok(Ended::Done)
     }
 

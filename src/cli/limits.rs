@@ -145,7 +145,7 @@ fn read_mode(word: &str) -> Result<Mode, Failure> {
         Failure::new(
             Exit::Usage,
             "usage",
-            format!("{word} is not a mode that can be the most"),
+            format!("{word} cannot be the most that is allowed: that is manual, edit or auto"),
             fix,
         )
     };

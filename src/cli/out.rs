@@ -158,10 +158,20 @@ impl Out {
         if !self.person {
             return false;
         }
-        self.prompt(&format!("{question} [y/N] "));
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer).is_ok()
-            && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+        // What is neither yes nor no is asked for again, a few times.
+        for _ in 0..3 {
+            self.prompt(&format!("{question} [y/N] "));
+            let mut answer = String::new();
+            if io::stdin().read_line(&mut answer).is_err() {
+                return false;
+            }
+            match answer.trim().to_lowercase().as_str() {
+                "y" | "yes" => return true,
+                "" | "n" | "no" => return false,
+                _ => self.hint("Type y for yes or n for no."),
+            }
+        }
+        false
     }
 }
 

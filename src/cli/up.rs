@@ -195,15 +195,27 @@ async fn start(out: Out, paths: &Paths, args: &Up, lock: Lock) -> Ending {
 }
 
 /// The settings, with those of a first start: up to Edit, answers from the page count in full
-/// because it is the person's own process, and the folder one stands in after a yes.
+/// because it is the person's own process, and the folder one stands in after a yes. It asks for
+/// the folder again while none is allowed.
 fn prepare(out: Out, paths: &Paths) -> Result<Config, Failure> {
+    let mut changes = Vec::new();
     if paths.config_file().exists() {
-        return limits::read(paths);
+        let config = limits::read(paths)?;
+        if !config.remote.roots.is_empty() {
+            return Ok(config);
+        }
+    } else {
+        changes.extend([
+            Change::MaxMode(Mode::Edit),
+            Change::Approvals(Approvals::Full),
+        ]);
+        if out.person {
+            out.step(
+            "First start",
+            "up to Edit; answers on the page count, also for always.  lembas mode, lembas approvals",
+            );
+        }
     }
-    let mut changes = vec![
-        Change::MaxMode(Mode::Edit),
-        Change::Approvals(Approvals::Full),
-    ];
     if let Some(folder) = terminal::here(paths)
         && out.yes(&format!("Allow work in {}?", paths.show(&folder)))
     {

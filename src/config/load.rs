@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Read as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::reader::Reader;
@@ -77,7 +77,12 @@ pub(super) fn text(path: &Path) -> Result<Option<String>, ConfigError> {
         path: path.to_owned(),
         source,
     };
-    let file = match std::fs::File::open(path) {
+    // Without waiting: a pipe in its place would hold up whoever opens it.
+    let opened = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path);
+    let file = match opened {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
@@ -87,6 +92,9 @@ pub(super) fn text(path: &Path) -> Result<Option<String>, ConfigError> {
         path: path.to_owned(),
         problems: vec![Problem::at(0, text)],
     };
+    if !meta.is_file() && !meta.is_dir() {
+        return Err(wrong("It is a pipe or a device, and must be a file."));
+    }
     if meta.uid() != rustix::process::geteuid().as_raw() && meta.uid() != 0 {
         return Err(wrong("It belongs to another user, who could change it."));
     }

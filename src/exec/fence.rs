@@ -251,7 +251,7 @@ fn build(run: &Run, scratch: Option<&Path>) -> Result<Fence, ExecError> {
     }
     let mut covers = Covers::default();
     if plan.kind == BoxKind::Roots {
-        covers = writable(&mut args, run);
+        covers = writable(&mut args, run, &home);
     }
     credentials(&mut args, run, &home);
     if plan.sees == Sees::Roots {
@@ -333,7 +333,7 @@ fn is_link(path: &Path) -> bool {
 }
 
 /// Binds protected names read-only in the writable folders and covers missing ones.
-fn writable(args: &mut Arguments, run: &Run) -> Covers {
+fn writable(args: &mut Arguments, run: &Run, home: &Path) -> Covers {
     let plan = &run.r#box;
     // A released path, what lies beneath it, and what it lies in.
     let released = |path: &Path| {
@@ -341,7 +341,12 @@ fn writable(args: &mut Arguments, run: &Run) -> Covers {
             .iter()
             .any(|r| r.starts_with(path) || path.starts_with(r))
     };
-    let names = protected::names(&plan.roots, &run.cwd, &released);
+    let names = protected::names(&plan.roots, &run.cwd, home, &released);
+    for folder in &names.pins {
+        if !is_link(folder) && folder.is_dir() {
+            args.bind("--bind", folder, folder);
+        }
+    }
     for path in &names.there {
         if !is_link(path) && !released(path) {
             args.bind("--ro-bind", path, path);
@@ -368,6 +373,8 @@ fn writable(args: &mut Arguments, run: &Run) -> Covers {
 /// A repository whose own files may change: hooks and settings stay as they are, at its top and in
 /// those of its submodules and worktrees.
 fn kept(args: &mut Arguments, git: &Path, released: &dyn Fn(&Path) -> bool) {
+    // Pinned, so that it cannot be moved away and made anew.
+    args.bind("--bind", git, git);
     let mut folders = vec![git.to_path_buf()];
     for nest in ["modules", "worktrees"] {
         let Ok(entries) = std::fs::read_dir(git.join(nest)) else {

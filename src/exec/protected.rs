@@ -24,21 +24,41 @@ pub(super) struct Names {
     pub(super) repositories: Vec<PathBuf>,
     /// Missing, to be covered.
     pub(super) missing: Covers,
+    /// Folders on the way to what is protected, from the top down. Bound onto themselves, so that
+    /// none can be renamed away and made anew without what was protected in it.
+    pub(super) pins: Vec<PathBuf>,
 }
 
 /// Looks for protected names at any depth of the roots (bounded) and for missing ones at the
 /// roots, the folder of work and those between. What is released is not covered.
-pub(super) fn names(roots: &[PathBuf], cwd: &Path, released: &dyn Fn(&Path) -> bool) -> Names {
+pub(super) fn names(
+    roots: &[PathBuf],
+    cwd: &Path,
+    home: &Path,
+    released: &dyn Fn(&Path) -> bool,
+) -> Names {
     let mut names = Names::default();
     let mut missing = Vec::new();
+    let mut pins = std::collections::BTreeSet::new();
     for root in roots {
         for found in walked(root) {
             if found
                 .file_name()
                 .is_some_and(|n| n.eq_ignore_ascii_case(".git"))
             {
+                pins.extend(between(root, &found));
                 names.repositories.push(found);
             } else {
+                // Of `.vscode/tasks.json` the folder of that name; others are not on anybody's way.
+                let folder = found.parent().filter(|up| *up != root);
+                let named = |up: &&Path| {
+                    entries().any(|e| {
+                        Path::new(e)
+                            .parent()
+                            .is_some_and(|p| !p.as_os_str().is_empty() && up.ends_with(p))
+                    })
+                };
+                pins.extend(folder.filter(named).map(Path::to_path_buf));
                 names.there.push(found);
             }
         }
@@ -54,8 +74,55 @@ pub(super) fn names(roots: &[PathBuf], cwd: &Path, released: &dyn Fn(&Path) -> b
             at = folder.parent().filter(|up| up.starts_with(root));
         }
     }
+    for path in fixed(roots, home) {
+        let root = roots.iter().find(|root| path.starts_with(root));
+        let Some(root) = root.filter(|root| path != **root && !released(&path)) else {
+            continue;
+        };
+        // The topmost part that is missing stands for what would lie in it.
+        let gone = between(root, &path)
+            .chain([path.clone()])
+            .find(|part| part.symlink_metadata().is_err());
+        match gone {
+            Some(gone) if !missing.contains(&gone) => missing.push(gone),
+            Some(_) => {}
+            None => {
+                pins.extend(between(root, &path));
+                names.there.push(path);
+            }
+        }
+    }
     names.missing = Covers::take(missing, &mut names.there);
+    // A set of paths is in the order of their parts: what lies above comes first.
+    names.pins = pins.into_iter().collect();
     names
+}
+
+/// The folders strictly between a root and a path beneath it, from the top down.
+fn between<'a>(root: &'a Path, path: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+    let mut up: Vec<PathBuf> = path
+        .ancestors()
+        .skip(1)
+        .take_while(|folder| *folder != root && folder.starts_with(root))
+        .map(Path::to_path_buf)
+        .collect();
+    up.reverse();
+    up.into_iter()
+}
+
+/// What is protected at one place: in the home folder, or of the whole computer. What may not
+/// even be read is covered elsewhere.
+fn fixed(roots: &[PathBuf], home: &Path) -> Vec<PathBuf> {
+    let listed = permission().hardline.protected.iter();
+    let all = listed
+        .filter(|e| e.access == Access::Write)
+        .filter_map(|e| match e.place {
+            Place::Anywhere => None,
+            Place::Home => Some(home.join(&e.path)),
+            _ => Some(PathBuf::from(&e.path)),
+        });
+    all.filter(|path| roots.iter().any(|root| path.starts_with(root)))
+        .collect()
 }
 
 /// Names that are covered where they are missing.
@@ -198,5 +265,38 @@ impl Drop for Covers {
                 let _ = std::fs::remove_dir(path);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_that_is_shared_keeps_what_the_shell_and_the_desktop_run() {
+        let base = tempfile::tempdir().unwrap();
+        let home = base.path().canonicalize().unwrap();
+        std::fs::write(home.join(".bashrc"), "").unwrap();
+        std::fs::create_dir_all(home.join("a/b/.git")).unwrap();
+        std::fs::create_dir_all(home.join("a/.vscode")).unwrap();
+        std::fs::write(home.join("a/.vscode/tasks.json"), "").unwrap();
+        let roots = [home.clone()];
+        let names = names(&roots, &home, &home, &|path| path.ends_with(".profile"));
+        assert!(names.there.contains(&home.join(".bashrc")), "{names:?}");
+        // What is missing cannot be made either, nor the folder in which it would lie.
+        for missing in [".zshrc", ".config"] {
+            let missing = home.join(missing);
+            assert!(names.missing.paths.contains(&missing), "{names:?}");
+        }
+        let released = home.join(".profile");
+        assert!(!names.missing.paths.contains(&released));
+        // None of the folders above can be renamed away.
+        for pin in ["a", "a/b", "a/.vscode"] {
+            assert!(names.pins.contains(&home.join(pin)), "{pin}: {names:?}");
+        }
+        let depth = |path: &PathBuf| path.components().count();
+        let place = |name: &str| names.pins.iter().position(|p| *p == home.join(name));
+        assert!(place("a") < place("a/b"), "{names:?}");
+        assert!(names.pins.iter().all(|pin| depth(pin) > depth(&home)));
     }
 }

@@ -41,6 +41,21 @@ pub(super) fn peer(shared: &Shared, device: &Device) -> ApiResult<Peer> {
     })
 }
 
+/// What helps against a refusal of a watch command (acp.md M6, M9), where the computer did not
+/// say it.
+fn helps(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        "timeout" => "Give it more seconds, or take a command that ends sooner.",
+        "background" => {
+            "Let the command wait for what it starts, or send the output of that elsewhere."
+        }
+        "spawn" => "Try the command in a terminal of that computer:  lembas monitor -- COMMAND",
+        "too_long" => "Take a command that says less.",
+        "busy" => "Try again when the check that runs has ended.",
+        _ => return None,
+    })
+}
+
 /// What a computer answered instead of doing it, or that nothing came.
 pub(super) fn refused(device: &Device, error: CallError) -> ApiError {
     let name = &device.name;
@@ -54,7 +69,7 @@ pub(super) fn refused(device: &Device, error: CallError) -> ApiError {
             let answer = ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", said)
                 .with("reason", reason.clone())
                 .with("number", error.code);
-            let answer = match text("try") {
+            let answer = match text("try").or_else(|| helps(&reason).map(str::to_owned)) {
                 Some(line) => answer.next(line),
                 None => answer,
             };

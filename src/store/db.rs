@@ -77,6 +77,7 @@ impl Db {
             path: path.to_owned(),
             source,
         };
+        private(path);
         let mut connection = Connection::open_with_flags(
             path,
             OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -185,6 +186,22 @@ fn migrate(
         transaction.commit()?;
     }
     Ok(())
+}
+
+/// Makes the file ahead of SQLite so that it is never readable by others, not for a moment.
+fn private(path: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+        let made = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path);
+        if made.is_err() {
+            let _kept = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600));
+        }
+    }
 }
 
 #[cfg(test)]

@@ -31,7 +31,6 @@ impl HubStore {
     /// When the file cannot be made, opened or brought forward.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join("hub.db");
-        private(&path);
         Ok(Self {
             db: Db::open(&path, TABLES)?,
         })
@@ -96,22 +95,6 @@ pub(crate) fn set_meta(
         [key, value],
     )?;
     Ok(())
-}
-
-/// Makes the file ahead of SQLite so that it is never readable by others, not for a moment.
-fn private(path: &Path) {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-        let made = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path);
-        if made.is_err() {
-            let _kept = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600));
-        }
-    }
 }
 
 /// All steps, oldest first. A step that shipped never changes.

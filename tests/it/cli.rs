@@ -174,19 +174,19 @@ fn the_mode_is_set_and_auto_needs_its_whole_word() {
     exit 0
 
     $ lembas mode a
-    ! error: a is not a mode that can be the most
+    ! error: a cannot be the most that is allowed: that is manual, edit or auto
     !   why: auto asks almost nothing, so it counts only as the full word
     !   try: lembas mode auto
     exit 64
 
     $ lembas mode plan
-    ! error: plan is not a mode that can be the most
+    ! error: plan cannot be the most that is allowed: that is manual, edit or auto
     !   why: plan is always possible; the most is manual, edit or auto
     !   try: lembas mode manual
     exit 64
 
     $ lembas mode edti
-    ! error: edti is not a mode that can be the most
+    ! error: edti cannot be the most that is allowed: that is manual, edit or auto
     !   try: lembas mode edit
     exit 64
 

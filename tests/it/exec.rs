@@ -364,7 +364,7 @@ for path in [".git/hooks/pre-commit", ".git/config", "deep/er/.git/hooks/x", ".e
         print("wrote", path)
     except OSError as e:
         pass
-for path in [".git", ".envrc"]:
+for path in [".git", ".envrc", "deep", "deep/er", "deep/er/.git"]:
     try:
         os.rename(path, path + "-gone"); print("moved", path)
     except OSError: pass

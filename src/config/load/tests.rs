@@ -134,3 +134,16 @@ fn a_file_that_others_can_change_is_refused() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o664)).unwrap();
     load(&path, &home()).unwrap();
 }
+
+#[test]
+fn a_pipe_in_its_place_holds_nobody_up() {
+    let base = tempfile::tempdir().unwrap();
+    let file = base.path().join("config.toml");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &file, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let error = load(&file, &home()).unwrap_err();
+    let ConfigError::Wrong { problems, .. } = error else {
+        panic!("{error:?}")
+    };
+    assert!(problems[0].text.contains("must be a file"), "{problems:?}");
+}

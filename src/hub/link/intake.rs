@@ -337,13 +337,27 @@ impl Intake {
                 items.insert(put.seq);
                 self.chat_changed(session).await?;
             }
-            ("turn_end", Content::Whole(_)) => {
+            ("turn_end", Content::Whole(data)) => {
                 items.insert(put.seq);
+                // The phase may have come before the item or may never come: what was stopped is
+                // never shown as done.
+                let text = |key: &str| data.get(key).and_then(Value::as_str);
+                let mut progress = (text("stop") == Some("cancelled")).then(|| {
+                    let by = if text("reason").is_some() {
+                        "a limit"
+                    } else {
+                        "you"
+                    };
+                    json!({ "phase": "stopped", "since": put.time, "by": by })
+                });
+                if let Some(stopped) = &mut progress {
+                    self.keep_stop(&id, stopped).await?;
+                }
                 *self.link.inner.words.lock() = Some("nothing was running".to_owned());
                 let running = Some(false);
                 shared
                     .store
-                    .chat_progress(id.clone(), None, running, true)
+                    .chat_progress(id.clone(), progress, running, true)
                     .await?;
                 self.chat_changed(session).await?;
                 messages::after_turn(&shared, &id).await?;

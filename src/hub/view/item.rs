@@ -146,6 +146,10 @@ fn turn_end(row: &Row) -> Option<Value> {
         other => (escape(other), None),
     };
     let words = match reason {
+        // The device says "stopped: …" itself.
+        Some(reason) if stop == "cancelled" => {
+            format!("{words}: {}", reason.trim_start_matches("stopped: "))
+        }
         Some(reason) => format!("{words}: {reason}"),
         None => words,
     };

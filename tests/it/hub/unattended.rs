@@ -243,7 +243,11 @@ async fn a_check_goes_to_the_computer_and_its_answer_comes_back() {
             )
         );
         let said = error["try"].as_str().unwrap();
-        assert_eq!(said, fix.unwrap_or("Ask for something that this computer allows; what it allows is set on it:  lembas status"));
+        // Where the computer gives no line to type, what helps is told by its reason.
+        match fix {
+            Some(fix) => assert_eq!(said, fix),
+            None => assert!(said.ends_with('.') && !said.contains("allows"), "{said}"),
+        }
     }
 
     // The link that breaks off while a check runs is no result.
