@@ -130,7 +130,7 @@ test("what the ring no longer has is read anew: state first, and the turn that e
   world.forget = true;
   hub.ring = [[hub.head, { type: "x" }]];
   hub.down = false;
-  await page.getByText("line 80").waitFor();
+  await page.getByText("line 80", { exact: true }).waitFor();
   await page.locator(".prog").waitFor({ state: "hidden" });
   assert.ok(await page.evaluate(() => document.querySelector("l-stream").log.more), "older ones are known to be there");
   await it.close();
@@ -187,4 +187,26 @@ test("a linking code in the password field is known again", async () => {
   await it.page.getByLabel("Password").fill("WDJB-MJHT");
   await it.page.getByText("That looks like a code for linking a computer.").waitFor();
   await it.close();
+});
+
+test("dropped and back: one banner while it lasts, none afterwards, in every place", async () => {
+  for (const path of ["/", "/c/talk", "/schedules"]) {
+    const it = await open(plain(), path);
+    const { page, hub } = it;
+    await until(() => hub.streams.size === 1);
+    for (let round = 0; round < 2; round += 1) {
+      hub.cut({ down: true });
+      await page.locator(".banner").first().waitFor();
+      // Anything that draws the frame again while it is lost.
+      await page.waitForTimeout(1_200);
+      assert.equal(await page.locator(".banner").count(), 1, path);
+      hub.down = false;
+      await page.locator(".banner button").click();
+      await until(() => hub.streams.size === 1, "stream again", 8_000);
+      await until(async () => await page.locator(".banner").count() === 0, `no banner on ${path}`);
+      await page.waitForTimeout(300);
+      assert.equal(await page.locator(".banner").count(), 0, path);
+    }
+    await it.close();
+  }
 });

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { frames, open, quit } from "./rig.mjs";
+import { frames, open, quit, until } from "./rig.mjs";
 import { axe, fit, focusRings, landmarks } from "./checks.mjs";
 import { chatOf, freshWorld, longWorld, lookWorld } from "./fake/world.mjs";
 
@@ -60,7 +60,8 @@ for (const size of SIZES) {
         await page.locator("h1").first().waitFor();
         if (!how.early) await page.waitForFunction(() => !document.querySelector("[aria-busy=true]"));
         for (const scheme of ["light", "dark"]) {
-          await page.emulateMedia({ colorScheme: scheme });
+          // Without transitions: colours are measured, not what they pass through.
+    await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
           await frames(page);
           await page.screenshot({ path: join(SHOTS, `${name}-${size.width}-${scheme}.png`) });
           if (size.width !== 768) assert.deepEqual(await axe(page, scheme === "dark" ? "colours" : "all"), [], scheme);
@@ -106,5 +107,34 @@ test("forced colours and reduced motion: states stay words and shapes, nothing t
   const turning = await it.page.evaluate(() => [...document.querySelectorAll(".ring")].filter((el) => getComputedStyle(el).animationName !== "none").length);
   assert.equal(turning, 0);
   assert.ok(await it.page.getByText("Waits for you").first().isVisible());
+  await it.close();
+});
+
+test("linking: a press meant for the look-up does not answer; a later one does", async () => {
+  const world = lookWorld();
+  const it = await open(world, "/link");
+  const { page, hub } = it;
+  await page.locator("#code").fill("WDJBMJHT");
+  const yes = page.locator(".answers .btn-1");
+  await yes.waitFor();
+  await yes.click();
+  assert.equal(hub.calls("POST", /approve/).length, 0, "the first half second counts for nothing");
+  await page.waitForTimeout(700);
+  await yes.click();
+  await until(() => hub.calls("POST", /approve/).length === 1);
+  await it.close();
+});
+
+test("a watch with the switch on asks for it, and a failed check is shown as one with its command", async () => {
+  const world = lookWorld();
+  world.monitor = () => ({ hash: "sha256:00", exit: 3, failed: true, bytes: 0, excerpt: "", truncated: false, duration_ms: 5, mode: "manual" });
+  const it = await open(world, "/schedules");
+  const { page, hub } = it;
+  await page.locator("#watch-command").fill("exit 3");
+  await page.getByRole("switch").check();
+  await page.locator("form").nth(1).locator("button[type=submit]").click();
+  await page.locator(".result .is-bad").waitFor();
+  assert.equal(hub.calls("POST", /monitor$/)[0].body.fail_on, "nonzero");
+  assert.equal(await page.locator(".result p code").first().textContent(), "exit 3");
   await it.close();
 });

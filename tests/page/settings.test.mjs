@@ -6,6 +6,13 @@ import { freshWorld, lookWorld } from "./fake/world.mjs";
 
 after(quit);
 
+// Answers take presses half a second after they appeared.
+const ready = (page) => page.waitForFunction(() => {
+  const form = document.querySelector("l-link");
+  form.guard.check();
+  return performance.now() - form.guard.moved > 550;
+});
+
 test("a code is looked up, what asks is shown, and the question decides", async () => {
   const it = await open(lookWorld(), "/link");
   const { page, hub } = it;
@@ -14,6 +21,7 @@ test("a code is looked up, what asks is shown, and the question decides", async 
   await page.getByText("Did you start this on that computer just now?").waitFor();
   await page.getByText("from 192.168.1.24").waitFor();
   await page.getByText(/9.min.\d+.s left/).waitFor();
+  await ready(page);
   await page.getByRole("button", { name: "Yes, link bench" }).click();
   await page.getByText("bench is linked").waitFor();
   assert.equal(hub.calls("POST", /^\/link\/approve$/)[0].body.code, "WDJB-MJHT");
@@ -23,6 +31,8 @@ test("a code is looked up, what asks is shown, and the question decides", async 
 test("refused, wrong, expired, too often: four texts", async () => {
   const it = await open(lookWorld(), "/link?code=WDJBMJHT");
   const { page, hub } = it;
+  await page.getByRole("button", { name: "No, refuse it" }).waitFor();
+  await ready(page);
   await page.getByRole("button", { name: "No, refuse it" }).click();
   await page.getByText("bench was refused").waitFor();
   assert.equal(hub.calls("POST", /^\/link\/deny$/).length, 1);

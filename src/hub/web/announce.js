@@ -42,6 +42,7 @@ export function startAsks() {
     const ask = news?.ask;
     if (!ask || !isOpen(ask) || said.has(ask.ask)) return;
     said.add(ask.ask);
-    put("live-firm", t("say.ask", { device: ask.device_name, command: (ask.command ?? "").slice(0, 120), cwd: ask.cwd_words ?? ask.cwd ?? "" }));
+    const changes = ["edit", "delete", "move"].includes(ask.kind);
+    put("live-firm", t(changes ? "say.ask.edit" : "say.ask", { device: ask.device_name, command: (ask.command ?? "").slice(0, 120), cwd: ask.cwd_words ?? ask.cwd ?? "" }));
   });
 }

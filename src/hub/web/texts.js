@@ -122,7 +122,7 @@ export const TEXTS = {
   "approvals.empty": "Nothing waits for you", "approvals.empty.words": "When a computer wants to do something that needs your yes, it stands here, in its chat and in the title of this tab.",
   "approvals.away": "Away now: {devices}. What they may have asked since is not known here.",
   "question.title": "{device} asks you", "question.one": "Choose one", "question.several": "Choose one or more", "question.own": "Or in your own words", "question.answer": "Answer", "question.skip": "Do not answer…", "question.chosen": "Chosen:", "question.not_delivered": "Not delivered yet.", "question.not_delivered.away": "{device} is away. Not delivered yet.", "end.answered": "Answered at {time}",
-  "ask.title": "{device} wants to run this in `{folder}`", "ask.title.edit": "{device} wants to change this in `{folder}`", "ask.title.read": "{device} wants to read this from `{folder}`", "ask.title.fetch": "{device} wants to fetch this from `{folder}`", "ask.title.other": "{device} asks something in `{folder}`",
+  "ask.title": "{device} wants to run this in `{folder}`", "ask.past.ask.title": "{device} wanted to run this in `{folder}`", "ask.past.ask.title.edit": "{device} wanted to change this in `{folder}`", "ask.past.ask.title.read": "{device} wanted to read this from `{folder}`", "ask.past.ask.title.fetch": "{device} wanted to fetch this from `{folder}`", "ask.past.ask.title.other": "{device} asked something in `{folder}`", "ask.title.edit": "{device} wants to change this in `{folder}`", "ask.title.read": "{device} wants to read this from `{folder}`", "ask.title.fetch": "{device} wants to fetch this from `{folder}`", "ask.title.other": "{device} asks something in `{folder}`",
   "ask.command": "The whole command", "ask.diff": "What it would change", "ask.blank": "The command is empty or cannot be read. It cannot be allowed.",
   "ask.size": "{count} {n:line|lines}, {bytes}", "ask.hidden": "{n} hidden {n:character|characters} shown",
   "ask.because": "It asks:", "ask.asked_because": "It asked:", "ask.left": "{time} left", "ask.ending": "ending now", "ask.asked_at": "asked {time}", "ask.asked_ago": "asked {time} ago", "ask.no_limit": "no time limit",
@@ -144,7 +144,7 @@ export const TEXTS = {
   "settings.loading": "Loading the settings", "settings.account": "Account", "settings.computers": "Computers", "settings.models": "Models", "settings.signed": "Signed in",
   "settings.computers.words": "What a computer allows is set on the computer. This page shows it and cannot raise it.",
   "account.on": "on {host}, called “{name}”", "account.zone": "your zone is {zone}", "signout": "Sign out", "signout.words": "Signing out here keeps your drafts.",
-  "password.change": "Change password", "password.set": "Set a password", "password.old": "Password now", "password.new": "New password", "password.changed": "The password is changed.",
+  "password.change": "Change password", "password.set": "Set a password", "password.old": "Password now", "password.new": "New password", "password.changed": "The password is changed.", "password.first": "The password is set.",
   "limits.roots": "Works in", "limits.no_roots": "no folder yet", "limits.mode": "Up to", "limits.lowered": "a wish above {mode} is lowered by {device}", "limits.approvals": "Answers from here",
   "limits.approvals.once": "allow once, or for the session; never a rule, never sudo", "limits.approvals.full": "allow once, for the session, or always", "limits.approvals.local": "do not count; only answers given on the computer do",
   "limits.scheduled": "Scheduled work", "limits.box": "Box", "limits.box.full": "full", "limits.box.writes": "writes only", "limits.box.none": "none", "limits.system": "System", "limits.heard": "Heard", "limits.heard.words": "these limits are from {time}", "limits.change": "What can be changed, and how, only on {device}:",
@@ -175,5 +175,5 @@ export const TEXTS = {
   "watch.do": "Check now", "watch.busy": "Checking", "watch.first": "first check", "watch.same": "unchanged", "watch.changed": "changed", "watch.failed": "could not check", "watch.not_a_change": "Not counted as a change.", "watch.unstable": "two runs did not agree", "watch.excerpt": "Excerpt of the output",
 
   // said to a screen reader
-  "say.finished": "Answer finished. {words}", "say.ask": "{device} wants to run {command} in {cwd}. It waits for you.",
+  "say.finished": "Answer finished. {words}", "say.ask": "{device} wants to run {command} in {cwd}. It waits for you.", "say.ask.edit": "{device} wants to change {command} in {cwd}. It waits for you.",
 };

@@ -21,6 +21,9 @@ const EXTEND_S = 1800;
 // For how long the card says why a press did not count.
 const HINT_MS = 2_500;
 
+// "exactly X" covers X and no more: saying X again tells nothing.
+const saysSame = (covers, widest) => (covers ?? "").replace(/^exactly\s+/i, "").replace(/[`.]/g, "").trim() === widest.replace(/[`.]/g, "").trim();
+
 export class AskCard extends HTMLElement {
   connectedCallback() {
     this.classList.add("l-ask");
@@ -165,7 +168,7 @@ export class AskCard extends HTMLElement {
       title: t("always.title"),
       body: (close) => [
         h("p", null, rich("always.covers", { device }), " ", covers),
-        widest && h("p", null, rich("always.widest", { widest })),
+        widest && !saysSame(covers, widest) && h("p", null, rich("always.widest", { widest })),
         h("p", { class: "meta" }, rich("always.back", { device })),
         h("div", { class: "btns" },
           h("button", { class: "btn btn-1", type: "button", onclick: () => { close(); this.send("allow", "always"); } }, t("always")),
@@ -217,7 +220,8 @@ export class AskCard extends HTMLElement {
     const { kind, device_name: device, cwd_words: folder, cwd } = this.data;
     if (isQuestion(this.data)) return this.data.header || t("question.title", { device });
     const key = this.unknown() ? "ask.title.other" : { edit: "ask.title.edit", delete: "ask.title.edit", move: "ask.title.edit", read: "ask.title.read", search: "ask.title.read", fetch: "ask.title.fetch" }[kind] ?? "ask.title";
-    return rich(key, { device, folder: folder ?? cwd ?? "" });
+    const facts = { device, folder: folder ?? cwd ?? "" };
+    return this.data.state === "settled" ? rich(`ask.past.${key}`, facts) : rich(key, facts);
   }
 
   command(id) {

@@ -65,6 +65,8 @@ function foot() {
 
 function draw(key, made) {
   lastKey = key;
+  // A place with its own bar shows the banners itself; elsewhere they stand on top of the place.
+  const told = at.name === "chat" ? [] : banners();
   const n = waitingCount();
   render(root, h("div", { class: "frame" },
     h("header", { class: "bar" }, h("a", { class: "word", href: "/" }, "lembas"), " ", h("span", { class: "inst" }, store.me?.instance?.name ?? "")),
@@ -74,23 +76,8 @@ function draw(key, made) {
         name === "approvals" && n > 0 && h("i", { class: "n" }, h("span", null, n), h("span", { class: "sr" }, ` ${t("wait.for.you", { n })}`))))),
       chatsList(),
       h("footer", { class: "heard", title: t("foot.title", { host: location.host }) }, connFoot())),
+    told.length > 0 && h("div", { class: "top-banner", key: "banners" }, told),
     h("main", { id: "main", key: `main:${key}`, class: "main", ref: made }, null)));
-  // The banner of a place with its own bar stands there; elsewhere it is put on top of the place.
-  const main = root.querySelector("#main");
-  if (at.name !== "chat" && main) bannerIn(main);
-}
-
-function bannerIn(main) {
-  let slot = main.previousElementSibling?.classList.contains("top-banner") ? main.previousElementSibling : null;
-  const told = banners();
-  if (told.length === 0 && !slot) return;
-  if (!slot) {
-    slot = document.createElement("div");
-    slot.className = "top-banner";
-    main.before(slot);
-  }
-  render(slot, told);
-  if (told.length === 0) slot.remove();
 }
 
 function chatsList() {

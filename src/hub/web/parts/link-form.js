@@ -8,6 +8,7 @@ import { everySecond, hubNow, span } from "../time.js";
 import { rich, t } from "../words.js";
 import { field, troubleLine } from "./bits.js";
 import { paste } from "./copy.js";
+import { Guard } from "./guard.js";
 
 /** A code as it is shown: letters in two groups. */
 export function tidyCode(raw) {
@@ -22,12 +23,18 @@ export class LinkForm extends HTMLElement {
   connectedCallback() {
     this.state = { code: tidyCode(this.start ?? ""), found: null, trouble: null, busy: false, done: null };
     this.off = everySecond(() => { if (this.state.found) this.draw(); });
+    // The look-up puts the answers where "Look it up" was: a press meant for that one is no answer.
+    this.guard = new Guard(() => this.querySelector(".answers"));
+    this.guard.start();
+    this.addEventListener("pointerdown", this.down, true);
     this.draw();
     if (this.state.code.length === 9) this.lookup();
   }
 
   disconnectedCallback() {
     this.off?.();
+    this.guard?.stop();
+    this.removeEventListener("pointerdown", this.down, true);
   }
 
   /** A code that came with the address. */
@@ -51,7 +58,10 @@ export class LinkForm extends HTMLElement {
     }
   }
 
+  down = () => this.guard.down();
+
   async decide(yes) {
+    if (this.state.busy || !this.guard.allows()) return;
     const { code, found } = this.state;
     this.put({ busy: true, trouble: null });
     try {
@@ -70,6 +80,10 @@ export class LinkForm extends HTMLElement {
 
   draw() {
     render(this, this.view());
+    const asked = Boolean(this.querySelector(".answers"));
+    if (asked && !this.asked) this.guard.moved = performance.now();
+    this.asked = asked;
+    this.guard.check();
   }
 
   view() {
@@ -103,9 +117,9 @@ export class LinkForm extends HTMLElement {
       troubleLine(trouble),
       found && (left === null || left > 0) && [
         h("p", { class: "question" }, t("link.question")),
-        h("div", { class: "btns" },
-          h("button", { class: "btn btn-1", type: "button", "aria-disabled": busy ? "true" : undefined, onclick: () => { if (!this.state.busy) this.decide(true); } }, t("link.yes", { name: found.device.name })),
-          h("button", { class: "btn", type: "button", onclick: () => { if (!this.state.busy) this.decide(false); } }, t("link.no"))),
+        h("div", { class: "btns answers", key: "answers" },
+          h("button", { class: "btn btn-1", type: "button", "aria-disabled": busy ? "true" : undefined, onclick: () => this.decide(true) }, t("link.yes", { name: found.device.name })),
+          h("button", { class: "btn", type: "button", onclick: () => this.decide(false) }, t("link.no"))),
       ],
       found && left !== null && left <= 0 && h("p", { role: "alert", class: "bad-t" }, t("link.expired")),
       !found && h("div", { class: "btns" }, h("button", { class: "btn btn-1", type: "submit", "aria-disabled": code.length === 9 && !busy ? undefined : "true" }, t("link.look"))));

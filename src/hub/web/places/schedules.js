@@ -93,8 +93,8 @@ function watchForm(form, devices, draw) {
     const asked = { device: form.device, cwd: form.cwd.trim(), command: form.command };
     try {
       const result = await api.monitor(form.device, { cwd: asked.cwd, command: form.command, mode: form.mode, timeout: Number(form.timeout) || 60, ...(form.nonzero ? { fail_on: "nonzero" } : {}) });
-      const before = form.results.find((one) => one.device === asked.device && one.cwd === asked.cwd && one.command === asked.command && one.hash);
-      form.results.unshift({ ...asked, ...result, at: hubNow(), verdict: !before ? "first" : before.hash === result.hash ? "same" : "changed" });
+      const before = form.results.find((one) => one.device === asked.device && one.cwd === asked.cwd && one.command === asked.command && one.hash && !one.failed);
+      form.results.unshift({ ...asked, ...result, at: hubNow(), verdict: result.failed ? "failed" : !before ? "first" : before.hash === result.hash ? "same" : "changed" });
     } catch (trouble) {
       form.results.unshift({ ...asked, at: hubNow(), verdict: "failed", trouble });
     }
@@ -121,7 +121,8 @@ function result(one, i) {
   const bad = one.verdict === "failed";
   return h("div", { class: "result", key: `${one.at}-${i}` },
     h("p", null, h("span", { class: `status${bad ? " is-bad" : ""}` }, mark(shape), t(word)), " ", h("span", { class: "meta" }, `${store.devices.get(one.device)?.name ?? ""} · ${clock(one.at)}`)),
-    bad ? [h("p", null, sentence(one.trouble.text), one.trouble.why && ` ${one.trouble.why}`, " ", t("watch.not_a_change")), one.trouble.tries.map((line) => (line.startsWith("lembas ") ? paste(line) : h("p", { class: "meta" }, line)))]
+    h("p", null, h("code", null, one.command)),
+    one.trouble ? [h("p", null, sentence(one.trouble.text), one.trouble.why && ` ${one.trouble.why}`, " ", t("watch.not_a_change")), (one.trouble.tries ?? []).map((line) => (line.startsWith("lembas ") ? paste(line) : h("p", { class: "meta" }, line)))]
       : [h("code", { class: "hash" }, one.hash),
         h("p", { class: "meta" }, t("exit", { exit: one.exit }), sep(), bytes(one.bytes ?? 0), sep(), span(one.duration_ms ?? 0), one.mode && [sep(), modeName(one.mode)], one.unstable && [sep(), t("watch.unstable")]),
         one.excerpt && h("pre", { class: "out", tabindex: "0", "aria-label": t("watch.excerpt") }, one.excerpt)]);

@@ -83,7 +83,7 @@ function changePassword() {
         store.me = await api.me();
         emit("me");
         close();
-        toast(t("password.changed"));
+        toast(t(first ? "password.first" : "password.changed"));
       } catch (caught) {
         trouble = caught;
         redraw();
