@@ -210,9 +210,10 @@ fn prepare(out: Out, paths: &Paths) -> Result<Config, Failure> {
             Change::Approvals(Approvals::Full),
         ]);
         if out.person {
+            let limits = "up to Edit; answers on the page count, also for always.";
             out.step(
-            "First start",
-            "up to Edit; answers on the page count, also for always.  lembas mode, lembas approvals",
+                "First start",
+                format!("{limits}  lembas mode, lembas approvals"),
             );
         }
     }

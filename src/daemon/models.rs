@@ -137,12 +137,15 @@ async fn read(mut answer: reqwest::Response) -> Option<Vec<u8>> {
     Some(body)
 }
 
+/// A model of the list.
+fn listed<'a>(list: &'a Value, id: &str) -> Option<&'a Value> {
+    let mut models = list.get("data")?.as_array()?.iter();
+    models.find(|model| model.get("id").and_then(Value::as_str) == Some(id))
+}
+
 /// What the list says of a model (models/schema.json); nothing of one that is not in it.
 fn about(list: &Value, id: &str) -> About {
-    let models = list.get("data").and_then(Value::as_array);
-    let mut models = models.into_iter().flatten();
-    let model = models.find(|model| model.get("id").and_then(Value::as_str) == Some(id));
-    let ours = model.map(|model| model.get("lembas").unwrap_or(model));
+    let ours = listed(list, id).map(|model| model.get("lembas").unwrap_or(model));
     About {
         context: ours
             .and_then(|m| m.get("context"))
@@ -163,10 +166,7 @@ fn first(list: &Value) -> Option<String> {
 
 /// The levels of a model besides `default` (models/schema.json); none: it is not in the list.
 fn levels(list: &Value, id: &str) -> Option<Vec<String>> {
-    let models = list.get("data")?.as_array()?;
-    let model = models
-        .iter()
-        .find(|model| model.get("id").and_then(Value::as_str) == Some(id))?;
+    let model = listed(list, id)?;
     let switch = model.pointer("/lembas/thinking_switch");
     let off = switch.and_then(Value::as_bool) == Some(true);
     let efforts = model.pointer("/lembas/efforts").and_then(Value::as_array);
