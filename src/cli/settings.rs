@@ -1,6 +1,5 @@
 //! `lembas config`: the settings file opened in the person's own editor, checked, and where it is.
 
-use std::io::{self, BufRead as _, Write as _};
 use std::path::Path;
 
 use serde_json::json;
@@ -62,6 +61,12 @@ fn edit(out: Out, paths: &Paths) -> Ending {
             paths.show(&draft.path)
         ));
     }
+    if let Some(aside) = &draft.aside {
+        out.hint(format!(
+            "The settings were changed since you wrote {}: this begins with them.",
+            paths.show(aside)
+        ));
+    }
     loop {
         if let Err(failure) = open(&draft.path) {
             let kept = draft.forget_untouched();
@@ -96,25 +101,13 @@ fn edit(out: Out, paths: &Paths) -> Ending {
             return Err(failure);
         }
         out.failure(&failure);
-        if !again(&paths.show(&draft.path)) {
+        out.hint(format!(
+            "The settings before it stay in force; what you wrote is in {}.",
+            paths.show(&draft.path)
+        ));
+        if !out.yes("Edit it again?") {
             return Ok(Exit::Config);
         }
-    }
-}
-
-/// Whether the person wants to mend it now.
-fn again(draft: &str) -> bool {
-    let mut err = io::stderr().lock();
-    // A terminal that is gone answers nothing, which counts as no.
-    let _ = write!(
-        err,
-        "The settings before it stay in force; what you wrote is in {draft}.\nEdit it again? [Y/n] "
-    )
-    .and_then(|()| err.flush());
-    let mut line = String::new();
-    match io::stdin().lock().read_line(&mut line) {
-        Ok(0) | Err(_) => false,
-        Ok(_) => !line.trim().to_lowercase().starts_with('n'),
     }
 }
 

@@ -12,6 +12,9 @@ pub struct Draft {
     pub path: PathBuf,
     /// Whether it was left by an earlier edit that ended with mistakes.
     pub left: bool,
+    /// Where one was put that was left and began from other settings than those of now: to go on
+    /// with it would take back what was changed since.
+    pub aside: Option<PathBuf>,
     /// The file as it was when the edit began; none when there was none.
     old: Option<String>,
 }
@@ -24,17 +27,33 @@ impl Draft {
     pub fn begin(paths: &Paths) -> Result<Self, EditError> {
         let old = load::text(&paths.config_file())?;
         let path = paths.config.join("config.draft.toml");
-        let left = path.exists();
-        if !left {
-            let text = old.as_deref().unwrap_or(HEADER);
-            files::private_dir(&paths.config)
-                .and_then(|()| files::replace(&path, text.as_bytes(), 0o600))
-                .map_err(|source| EditError::Write {
-                    path: path.clone(),
-                    source,
-                })?;
-        }
-        Ok(Self { path, left, old })
+        let base = paths.config.join("config.draft.base");
+        let text = old.as_deref().unwrap_or(HEADER);
+        let mut left = path.exists();
+        let mut aside = None;
+        let begun = files::private_dir(&paths.config).and_then(|()| {
+            if left && std::fs::read_to_string(&base).ok().as_deref() != Some(text) {
+                let kept = paths.config.join("config.draft.old.toml");
+                std::fs::rename(&path, &kept)?;
+                aside = Some(kept);
+                left = false;
+            }
+            if !left {
+                files::replace(&base, text.as_bytes(), 0o600)?;
+                files::replace(&path, text.as_bytes(), 0o600)?;
+            }
+            Ok(())
+        });
+        begun.map_err(|source| EditError::Write {
+            path: path.clone(),
+            source,
+        })?;
+        Ok(Self {
+            path,
+            left,
+            aside,
+            old,
+        })
     }
 
     /// Removes the copy when nothing was typed into it; whether it was kept.
@@ -56,7 +75,14 @@ impl Draft {
             path: file.clone(),
             source,
         };
-        let new = load::text(&self.path)?.unwrap_or_default();
+        // A copy that the person threw away changes nothing.
+        let Some(new) = load::text(&self.path)? else {
+            let config = load(&file, &paths.home)?;
+            return Ok(Edited {
+                config,
+                changed: false,
+            });
+        };
         let config = load::parse(&new, &paths.home).map_err(|problems| ConfigError::Wrong {
             path: self.path.clone(),
             problems,
