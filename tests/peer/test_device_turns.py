@@ -13,7 +13,7 @@ HARD = "Grüße, 你好 🙂 — \"quoted\\\" \t tab\n\n```rust\nlet a = 'é';\n
 
 
 async def test_a_turn(tmp_path):
-    """R1 R3 R8 U1 to U6 E1: text, read, bash, edit; the whole text byte for byte; usage; phases."""
+    """R1 R3 R8 U1 to U6: text, read, bash, edit; the whole text byte for byte; usage."""
     async with linked(tmp_path) as b:
         path = b.write("hello.txt", "one\ntwo\n")
         b.model.script(
@@ -54,12 +54,30 @@ async def test_a_turn(tmp_path):
         started = [p["_meta"]["lembas"]["allowed"] for i in got.of("tool_call_update") for p in i.parts
                    if p["update"].get("status") == "in_progress"]
         assert [s["source"] for s in started] == ["read", "mode", "mode"]
-        phases = [p["phase"] for p in got.phases]
-        for phase in ("waiting_for_model", "thinking", "writing", "running_tool"):
-            assert phase in phases, phases
         status = await b.link.rpc.request("_lembas/status", {"sessionId": session})
         assert status["status"] == "idle" and not status["running"] and status["turn"] == meta["turn"]
         assert status["seq"] == got.position[0]
+
+
+async def test_phases_of_a_turn(tmp_path):
+    """E1, progress.md: each phase of a turn, held until it was heard: only the newest counts."""
+    async with linked(tmp_path) as b:
+        asked, thought, written = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        b.model.script(
+            "work",
+            Step("Here I go.", [("bash", {"command": "until [ -e go ]; do sleep 0.02; done"})], thought="Hm.",
+                 before=[asked], thought_gate=thought, gate=written))
+        session = await b.open()
+        done = await b.link.prompt(session, "work")
+        held = [("waiting_for_model", asked.set), ("thinking", thought.set), ("writing", written.set),
+                ("running_tool", lambda: b.write("go", ""))]
+        for phase, go in held:
+            await b.link.rpc.until(lambda: phase in [p["phase"] for p in b.reader[session].phases])
+            go()
+        await done
+        by = {p["phase"]: p for p in b.reader[session].phases}
+        assert by["waiting_for_model"]["model"] == "scripted"
+        assert by["running_tool"]["tool"] == "bash" and by["running_tool"]["call"]
 
 
 async def test_phases_of_the_server(tmp_path):

@@ -12,11 +12,13 @@ from aiohttp import web
 
 
 class Step:
-    """One answer: text, calls `(name, arguments)`, and a gate in the middle of the text."""
+    """One answer: text, calls `(name, arguments)`, and gates after the thought and in the middle of the text."""
 
-    def __init__(self, text="", calls=(), thought="", gate=None, pieces=7, before=(), usage=(1200, 900, 80)):
+    def __init__(self, text="", calls=(), thought="", gate=None, pieces=7, before=(), usage=(1200, 900, 80),
+                 thought_gate=None):
         self.text, self.calls, self.thought = text, list(calls), thought
         self.gate, self.pieces, self.before, self.usage = gate, pieces, list(before), usage
+        self.thought_gate = thought_gate
         self.reached = asyncio.Event()  # set when the gate is reached
 
 
@@ -95,6 +97,8 @@ class Model:
         await chunk({"role": "assistant"})
         for piece in _cut(step.thought, step.pieces):
             await chunk({"reasoning_content": piece})
+        if step.thought_gate:
+            await step.thought_gate.wait()
         pieces = _cut(step.text, step.pieces)
         for i, piece in enumerate(pieces):
             if step.gate and i == len(pieces) // 2:
