@@ -163,7 +163,7 @@ test("a card is folded but never cut: the last lines, more, and all", async () =
   await card.getByText("test number_0 ... ok").waitFor();
   assert.doesNotMatch(await card.locator(".out").textContent(), /\u001b|\[32m/);
   assert.equal(await card.getByRole("link", { name: "Download all" }).getAttribute("href"), "/api/v2/chats/login/output/c5");
-  assert.match(await card.locator(".facts").textContent(), /ran: mode Edit, boxed/);
+  assert.match(await card.locator(".facts").textContent(), /ran: Edit mode, in the box/);
   await it.close();
 });
 

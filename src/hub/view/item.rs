@@ -355,10 +355,7 @@ fn body(
 
 /// The last lines of some output, drawn.
 pub(crate) fn tail(text: &str, lines: usize) -> String {
-    let from = text.len().saturating_sub(TAIL);
-    let from = (from..=text.len())
-        .find(|n| text.is_char_boundary(*n))
-        .unwrap_or(text.len());
+    let from = ansi::whole_from(text, text.len().saturating_sub(TAIL));
     let drawn = ansi::lines(text.get(from..).unwrap_or_default());
     let skip = drawn.len().saturating_sub(lines);
     drawn.get(skip..).unwrap_or_default().join("\n")

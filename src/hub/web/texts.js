@@ -3,7 +3,7 @@
 
 export const TEXTS = {
   // small words
-  "add": "Add", "always": "Always", "archive": "Archive", "back": "Back", "boxed": "boxed", "change": "Change", "close": "Close",
+  "add": "Add", "always": "Always", "archive": "Archive", "back": "Back", "change": "Change", "close": "Close",
   "computer": "Computer", "copied": "Copied", "copy": "Copy", "copy.failed": "Could not copy", "delete": "Delete", "delete.dots": "Delete…",
   "done": "Done", "edit": "Edit", "folder": "Folder", "level": "Level", "loading": "Loading", "look": "Look", "mode": "Mode", "model": "Model",
   "name": "Name", "off": "off", "on": "on", "password": "Password", "places": "Places", "plan": "Plan", "refuse": "Refuse", "refuse.dots": "Refuse…",
@@ -108,13 +108,13 @@ export const TEXTS = {
   "verb.plan.now": "Plan", "verb.plan.want": "Plan", "verb.plan.done": "Plan", "verb.task.now": "Subagent", "verb.task.want": "Subagent", "verb.task.done": "Subagent",
   "verb.fetch.now": "Fetching", "verb.fetch.want": "Fetch", "verb.fetch.done": "Fetched", "verb.web.now": "Fetching", "verb.web.want": "Fetch", "verb.web.done": "Fetched",
   "verb.other.now": "Doing", "verb.other.want": "Tool", "verb.other.done": "Tool",
-  "ran": "ran: {ran}", "step.pending": "not started", "step.refused": "refused, not run", "step.cancelled": "stopped", "step.failed": "failed", "step.unknown": "not known: the computer stopped while it ran",
+  "ran": "ran: {ran}", "step.at_least": "at least", "step.pending": "not started", "step.refused": "refused, not run", "step.cancelled": "stopped", "step.failed": "failed", "step.unknown": "not known: the computer stopped while it ran",
   "step.changes": "Changes in {name}", "step.output": "Output of {name}", "step.no_output": "No output.", "step.no_output.yet": "No output yet.",
   "step.last": "last {n} of {count} lines", "step.first": "first {bytes} of {of}", "step.more": "Show more", "step.more.failed": "The output could not be loaded.", "step.download": "Download all", "step.download.part": "Download what is here", "step.kept": "Of {of} here are {kept}; the rest was not kept.", "step.kept.spill": "Of {of} here are {kept}; the whole is on the computer in `{path}`.",
   "plan.count": "{done} of {of} done", "plan.done": "done", "plan.now": "at work", "plan.open": "not started", "plan.failed": "failed",
 
   // the side of a chat
-  "side.title": "This chat", "side.label": "Plan, files and the chat itself", "side.open": "Plan, files and the chat itself", "side.open.plan": "{done}/{of} of the plan, files and the chat itself", "side.files": "Files changed", "side.chat": "Chat", "side.where": "on {device}, in {folder}",
+  "side.title": "This chat", "side.label": "Plan, files and the chat itself", "side.open": "Plan, files and the chat itself", "side.open.plan": "{done}/{of} of the plan, files and the chat itself", "side.files": "Files changed", "side.files.part": "As far back as this chat is loaded here.", "side.same": "as before", "side.many": "much was changed", "side.chat": "Chat", "side.where": "on {device}, in {folder}",
   "rename.label": "Title", "archived": "“{title}” is archived.", "delete.title": "Delete this chat", "delete.words": "“{title}” is deleted here and on {device}. Changes to files stay. This cannot be undone.",
 
   // approvals
