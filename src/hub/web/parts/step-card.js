@@ -2,7 +2,7 @@
 // is cut away for good (U7–U10). Not here: which cards are in the document (stream-view.js).
 
 import { h, facts, icon, mark } from "../dom.js";
-import { span } from "../time.js";
+import { span, waitSpan } from "../time.js";
 import { bytes, count, rich, t } from "../words.js";
 import { plain } from "../terminal.js";
 import { isCut } from "../totals.js";
@@ -60,7 +60,7 @@ function state(item) {
     case "running": return h("span", { class: "status is-on" }, mark("work"), t("running"));
     case "asking": return h("span", { class: "status is-you" }, mark("you"), t("waits.for.you.small"));
     case "pending": return t("step.pending");
-    case "refused": return h("span", { class: "bad" }, t("step.refused"));
+    case "refused": return h("span", { class: "bad" }, item.unanswered === undefined ? t("step.refused") : t("end.expired", { time: waitSpan(item.unanswered) }));
     case "cancelled": return t("step.cancelled");
     case "unknown": return h("span", { class: "bad" }, t("step.unknown"));
     case "failed": return h("span", { class: "bad" }, item.exit !== undefined && item.exit !== null ? t("exit", { exit: item.exit }) : t("step.failed"));
