@@ -73,3 +73,17 @@ export const frames = (page, n = 2) => page.evaluate((count) => new Promise((don
   const next = (left) => (left === 0 ? done() : requestAnimationFrame(() => next(left - 1)));
   next(count);
 }), n);
+
+// A fixed piece of work takes so long in a browser that has a core to itself.
+const ALONE_MS = 30;
+
+/** How much slower than usual this machine is just now, at least 1: what a limit of time is multiplied with. */
+export const slower = (page) => page.evaluate((alone) => {
+  const took = [0, 1, 2].map(() => {
+    const start = performance.now();
+    let n = 0;
+    for (let i = 0; i < 1e7; i += 1) n = (n * 31 + i) | 0;
+    return performance.now() - start + (n & 0);
+  });
+  return Math.max(1, took.sort((a, b) => a - b)[1] / alone);
+}, ALONE_MS);

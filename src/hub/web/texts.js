@@ -76,7 +76,7 @@ export const TEXTS = {
 
   // a chat
   "chat.loading": "Loading the last 50 messages", "chat.older": "Load older messages", "chat.older.loading": "Loading older messages", "chat.begin": "The beginning of this chat",
-  "chat.empty": "Nothing was said here yet", "chat.empty.words": "Write below what {device} should do.", "chat.stream": "Chat", "chat.done": "done", "chat.revoked": "access taken back; it stays readable", "chat.ready": "ready",
+  "chat.empty": "Nothing was said here yet", "chat.empty.words": "Write below what {device} should do.", "chat.stream": "Chat", "chat.done": "done", "chat.revoked": "access taken back; it stays readable", "chat.revoked.heard": "access taken back; it stays readable · last heard: {last}", "chat.ready": "ready",
   "chat.gone": "This chat is gone", "chat.gone.words": "It was deleted, or it never was. Nothing on the computer was changed by that.",
   "chat.last_heard": "last heard: {last}", "back.home": "Back to Computers",
   "jump.new": "{n} new", "jump.end": "To the newest",
@@ -88,6 +88,7 @@ export const TEXTS = {
   "phase.reading_prompt": "reading the prompt", "phase.reading_prompt.of": "reading the prompt {tokens} of {total} tokens", "phase.thinking": "thinking", "phase.writing": "writing", "phase.running_tool": "running `{what}`",
   "phase.waiting_for_person": "**waits for you:** `{what}`", "phase.waiting_for_person.bare": "**waits for you**", "phase.waiting_for_subagents": "waiting for {n} {n:subagent|subagents}", "phase.waiting_for_subagents.named": "waiting for {n} {n:subagent|subagents}: {names}",
   "phase.compacting": "making room in the context", "phase.retrying": "{model} does not answer. Attempt {attempt} of {of}", "phase.retrying.why": "{model} does not answer ({reason}). Attempt {attempt} of {of}",
+  "phase.retrying.full": "{model} takes no more just now ({reason}). Attempt {attempt} of {of}", "phase.retrying.fault": "{model} had a fault ({reason}). Attempt {attempt} of {of}",
   "phase.stopped": "stopped by you", "phase.stopped.by": "stopped by {by}", "phase.failed": "failed: {reason}", "phase.other": "{text}",
   "phase.after": "after {time}", "phase.commands": "{n} {n:command|commands} ended", "phase.next.in": "next in {time}", "phase.next.at": "next at {time}", "phase.quiet": "quiet for {time}",
   "quiet.long": "Nothing was heard for 10 min. It may still be working.", "quiet.show": "Show the last output", "model.other": "Use another model", "send.again": "Send again",
