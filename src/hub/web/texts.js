@@ -44,6 +44,7 @@ export const TEXTS = {
   "device.why": "Asleep, off or without network: that cannot be seen from here.", "device.limits.then": "Limits as last heard:", "device.limits.unknown": "What it allows is known once it is linked.",
   "device.no_roots": "works in no folder yet", "device.roots": "works in {roots}",
   "device.away.heard": "Last heard: {last}. The work may go on there; nothing is lost.", "device.away.nothing": "Nothing ran when it was last heard.",
+  "device.revoked.note": "Access to {device} was taken back{why}. Its chats stay readable. To link it again, run there:",
   "device.paused": "Work from here is paused on {device}. Only {device} can change that: `lembas resume-work`",
   "device.off": "{device} does not take work from here. Only {device} can change that: `lembas help config`",
   "device.no_chats": "No chats on {device} yet", "device.missing": "This computer is not linked here",
@@ -71,7 +72,7 @@ export const TEXTS = {
   "mode.edit.about": "Changes files in its folders and runs boxed commands. Asks for the rest.",
   "mode.auto.about": "Asks hardly ever. For work you would let run alone.",
   "mode.name": "Mode: {mode}", "model.name": "Model: {model}", "level.name": "Level: {level}",
-  "mode.asked": "{mode} is asked for, not yet taken by {device}.", "mode.limit": "Up to {mode} is set on {device}. Only {device} can change that: `lembas mode edit` or `lembas mode auto`",
+  "mode.asked": "{mode} is asked for, not yet taken by {device}.", "mode.lowered": "Lowered to {mode} by {device}.", "mode.limit": "Up to {mode} is set on {device}. Only {device} can change that: `lembas mode edit` or `lembas mode auto`",
   "chooser.title": "How it works here", "chooser.name": "{mode} · {model}{level}, change how it works", "chooser.level": " · {level}",
 
   // a chat
@@ -97,9 +98,9 @@ export const TEXTS = {
 
   // composer and queue
   "composer": "Message", "composer.label": "Message to {device}", "composer.write": "Write to {device}", "composer.write.away": "Write to {device}, it is away",
-  "composer.revoked": "Access to {device} was taken back. This chat stays readable.", "composer.closed": "This chat ended on its computer and stays readable. Start a new one to go on.", "composer.archived": "This chat is archived. Take it out of the archive to go on.",
+  "composer.revoked": "Access to {device} was taken back. This chat stays readable.", "composer.relink": "Link it again", "composer.closed": "This chat ended on its computer and stays readable. Start a new one to go on.", "composer.archived": "This chat is archived. Take it out of the archive to go on.",
   "send.after": "After this turn", "send.next": "At the next step", "send.away": "Send when it is back",
-  "queue.after": "After this turn: ", "queue.next": "At the next step: ", "queue.held": "On hold: ", "queue.waits": "Waits for {device}: ", "queue.failed": "Not sent: ", "queue.failed.why": "Not sent ({why}): ", "queue.more": "and {n} more", "queue.away": "Goes when {device} is back.",
+  "queue.after": "After this turn: ", "queue.next": "At the next step: ", "queue.held": "On hold: ", "queue.waits": "Waits for {device}: ", "queue.failed": "Not sent: ", "queue.more": "and {n} more", "queue.folder": "Choose a folder", "queue.away": "Goes when {device} is back.",
   "queue.edit": "Edit the waiting message", "queue.text": "Message", "queue.hint": "It is on hold while this is open.",
   "queue.edit.name": "Edit: {text}", "queue.remove.name": "Remove: {text}", "queue.send.name": "Send now: {text}",
 
@@ -165,7 +166,7 @@ export const TEXTS = {
 
   // signing in
   "signin": "Sign in", "signin.title": "Sign in", "signin.at": "at {host}", "signin.busy": "Signing in", "signin.since": "That was {time}.", "signin.used": "This link was used already, or its ten minutes are over. A new one is printed by the line below.", "signin.many": "That was tried too often. Wait ten minutes, then open the link again.", "signin.drafts": "Your drafts are kept.", "signin.need.name": "Your name is missing.", "signin.need.password": "The password is missing.",
-  "signin.code": "That looks like a code for linking a computer.", "signin.code.where": "Sign in first, then enter it under **Link a computer**.", "signin.help": "Nothing set up yet, or no password? A link that signs you in once is printed by",
+  "signin.code": "That looks like a code for linking a computer.", "signin.code.where": "Sign in first, then enter it under **Link a computer**.", "signin.code.keep": "Keep it for there", "signin.code.kept": "The code `{code}` is looked up under **Link a computer** once you are signed in.", "signin.help": "Nothing set up yet, or no password? A link that signs you in once is printed by",
   "setup.title": "Make the first account", "setup.words": "This instance has no account yet. Who makes it can use every computer that is linked here later.", "setup.hint": "At least {n} characters.", "setup.short": "That is shorter than {n} characters.", "setup.do": "Make the account",
 
   // schedules

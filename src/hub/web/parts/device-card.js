@@ -5,7 +5,7 @@ import { h, icon, mark, sep } from "../dom.js";
 import { api } from "../api.js";
 import { openAsks, sortedChats, store } from "../store.js";
 import { when } from "../time.js";
-import { count, rich, t } from "../words.js";
+import { count, rich, sentence, t } from "../words.js";
 import { askWords, chatWords } from "./progress-words.js";
 import { deviceStatus, limitsWords, stateBox } from "./bits.js";
 import { paste } from "./copy.js";
@@ -53,6 +53,8 @@ export function deviceCard(device) {
     h("div", { class: "rows" },
       device.state === "away" && h("div", { class: "note", key: "away" }, mark("cut"), h("p", null, device.last_words ? rich("device.away.heard", { last: device.last_words }) : t("device.away.nothing")),
         h("p", { class: "links" }, h("button", { class: "link", type: "button", onclick: () => retry(device) }, t("try.now")))),
+      gone && h("div", { class: "note", key: "gone" }, mark("cut"), h("p", null, t("device.revoked.note", { device: device.name, why: device.why ? ` ${device.why}` : "" })), h("div", { class: "links" }, paste(linkLine()))),
+      !gone && device.why && h("div", { class: "note", key: "why" }, mark("warn"), h("p", null, sentence(device.why))),
       off && h("div", { class: "note", key: "off" }, mark("pause"), h("p", null, rich(device.limits?.paused ? "device.paused" : "device.off", { device: device.name }))),
       device.state === "never" && never(device),
       device.state !== "never" && roots.length === 0 && !gone && noRoots(device),
@@ -62,8 +64,10 @@ export function deviceCard(device) {
       all.length > shown && h("p", { class: "more", key: "more" }, h("span", null, t("showing", { n: shown, of: count(all.length) })), h("a", { class: "link", href: `/?device=${encodeURIComponent(device.id)}` }, t("all.chats", { device: device.name })))));
 }
 
+const linkLine = () => `lembas link ${store.me?.instance?.url ?? location.origin}`;
+
 function never(device) {
-  const line = `lembas link ${store.me?.instance?.url ?? location.origin}`;
+  const line = linkLine();
   return h("div", { key: "never" }, stateBox({ shape: "never", card: false, title: t("never.title"), words: t("never.words", { device: device.name }), line, buttons: h("a", { class: "btn", href: "/link" }, t("enter.code")) }));
 }
 
