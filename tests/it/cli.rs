@@ -2,6 +2,7 @@
 
 mod settings;
 mod shells;
+mod terminal;
 
 use std::path::PathBuf;
 
