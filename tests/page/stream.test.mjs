@@ -1,7 +1,7 @@
 // The stream of a chat: followed only at the end, painted in beats, only what is near in the document (U1, U7, U54–U57).
 import { after, test } from "node:test";
 import assert from "node:assert/strict";
-import { frames, open, quit, until } from "./rig.mjs";
+import { frames, open, quit, slower, until } from "./rig.mjs";
 import { chatOf, longWorld, lookWorld } from "./fake/world.mjs";
 
 after(quit);
@@ -23,24 +23,51 @@ test("what is being read stays where it is while the end grows and older pages c
   const end = () => page.evaluate(() => { const s = document.querySelector("#stream"); return s.scrollHeight - s.clientHeight - s.scrollTop; });
   assert.ok(await end() <= 4, "opens at the end");
   hub.chat("long", { running: true, turn: 900 });
-  const streaming = hub.stream("long", 900, 300);
-  await until(async () => (await page.getByText("word60").count()) > 0);
+  // 5,000 chunks in ten answers, a card after each: a good ten seconds.
+  const streaming = (async () => {
+    for (let part = 0; part < 10; part += 1) {
+      await hub.stream("long", 500, 450, { word: (i) => `p${part}w${i} ` });
+      hub.item("long", { kind: "step", call: `s${part}`, tool: "bash", block: "shell", title: `cargo test part_${part}`, status: part % 2 ? "ok" : "failed", exit: part % 2 ? 0 : 1, lines: 3, bytes: 20, tail_html: "one\ntwo\nthree" });
+    }
+  })();
+  await until(async () => (await page.getByText("p0w60").count()) > 0);
   assert.ok(await end() <= 4, "follows");
   const box = await page.locator("#stream").boundingBox();
   await page.mouse.move(box.x + 200, box.y + 200);
+  const from = await page.evaluate(() => document.querySelector("#stream").scrollTop);
   await page.mouse.wheel(0, -600);
-  await page.waitForTimeout(250);
+  await until(() => page.evaluate((top) => document.querySelector("#stream").scrollTop < top - 300 && !document.querySelector("l-stream").follow.on, from));
+  await frames(page, 20);
   const before = await reading(page);
-  await page.waitForTimeout(700);
-  const later = await reading(page);
-  assert.equal(later.words, before.words);
-  assert.ok(Math.abs(later.y - before.y) <= 1, `moved ${later.y - before.y}`);
-  assert.ok(await page.getByRole("button", { name: /new|newest/ }).isVisible());
+  // In every frame until all has come.
+  await page.evaluate(() => {
+    const stream = document.querySelector("#stream");
+    const top = stream.getBoundingClientRect().top;
+    const line = [...stream.querySelectorAll(".prose > *, .said > div, summary")].find((el) => el.getBoundingClientRect().bottom > top + 1);
+    const y = line.getBoundingClientRect().top;
+    window.moved = { most: 0, frames: 0, lost: false };
+    const look = () => {
+      if (window.moved.stop) return;
+      window.moved.most = Math.max(window.moved.most, Math.abs(line.getBoundingClientRect().top - y));
+      window.moved.frames += 1;
+      window.moved.lost ||= !line.isConnected;
+      requestAnimationFrame(look);
+    };
+    look();
+  });
   await streaming;
+  const moved = await page.evaluate(() => { window.moved.stop = true; return window.moved; });
+  assert.equal((await reading(page)).words, before.words);
+  assert.ok(!moved.lost && moved.most <= 1 && moved.frames > 20, JSON.stringify(moved));
+  assert.ok(await page.getByRole("button", { name: /new|newest/ }).isVisible());
   await page.locator("#stream").focus();
+  await page.evaluate(() => {
+    const stream = document.querySelector("#stream");
+    stream.addEventListener("keydown", () => requestAnimationFrame(() => { window.atEnd = stream.scrollHeight - stream.clientHeight - stream.scrollTop; }), { once: true });
+  });
   await page.keyboard.press("End");
-  await frames(page, 2);
-  assert.ok(await end() <= 4, "End follows again");
+  await until(() => page.evaluate(() => window.atEnd !== undefined));
+  assert.ok(await page.evaluate(() => window.atEnd) <= 4, "End follows again in the next frame");
   await page.getByRole("button", { name: /new|newest/ }).waitFor({ state: "detached" });
   // Older pages are put above while the wheel goes on turning.
   const up = await page.evaluate(async () => {
