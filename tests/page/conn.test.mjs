@@ -224,15 +224,6 @@ test("signed out elsewhere: told within a second, with the reason, in every tab"
   await it.close();
 });
 
-test("a linking code in the password field is known again", async () => {
-  const world = plain();
-  world.signedIn = false;
-  const it = await open(world, "/signin");
-  await it.page.getByLabel("Password").fill("WDJB-MJHT");
-  await it.page.getByText("That looks like a code for linking a computer.").waitFor();
-  await it.close();
-});
-
 test("dropped and back: one banner while it lasts, none afterwards, in every place", async () => {
   for (const path of ["/", "/c/talk", "/schedules"]) {
     const it = await open(plain(), path);

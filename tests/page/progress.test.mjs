@@ -2,7 +2,7 @@
 import { after, test } from "node:test";
 import assert from "node:assert/strict";
 import { open, quit, until } from "./rig.mjs";
-import { lookWorld } from "./fake/world.mjs";
+import { askOf, lookWorld } from "./fake/world.mjs";
 
 after(quit);
 
@@ -57,6 +57,24 @@ test("Stop says Stopping until the computer says it is over", async () => {
   hub.device("zephyr", { state: "online", since: Date.now() });
   hub.chat("flaky", { running: false, progress: { phase: "stopped", by: "you", ms: 900, commands: 2, since: Date.now() } });
   await until(async () => (await line(page)) === "stopped by you · after 0.9 s · 2 commands ended");
+  await it.close();
+});
+
+test("an approval that is answered after Stop starts nothing: it is told as gone", async () => {
+  const world = quiet();
+  world.asks = [askOf("late", { chat: "flaky" })];
+  const it = await open(world, "/c/flaky");
+  const { page, hub } = it;
+  const card = page.locator("#ask-late");
+  await card.locator(".acts").waitFor();
+  await page.getByRole("button", { name: "Stop" }).first().click();
+  await until(() => hub.calls("POST", /stop$/).length === 1);
+  // The computer ended it; this page has not heard of that yet.
+  Object.assign(hub.world.asks[0], { state: "settled", outcome: "gone", at: new Date().setHours(14, 32) });
+  await page.waitForFunction(() => { const one = document.querySelector("l-ask"); one.guard.check(); return performance.now() - one.guard.moved > 550; });
+  await card.getByRole("button", { name: "Allow once" }).click();
+  await card.getByText("Too late: it ended as gone at 14:32.").waitFor();
+  assert.equal(await card.locator(".acts").count(), 0);
   await it.close();
 });
 
