@@ -79,29 +79,37 @@ test("trying again is shown whole: 429 with 34 s and with 5 h, 503 five times, a
     return line(page);
   };
   const retrying = (attempt, reason, wait) => said({ phase: "retrying", attempt, of: 5, reason, at: T + wait });
+  // The reasons as the computer says them: the instance's words, and what carried them.
+  const full = "the model's server answered 429: qwen3-32b takes no more requests now.";
+  const busy = "the model's server answered 502: qwen3-32b failed (503).";
   const shot = {
-    "429, 34 s": [await retrying(2, "the model's server answered 429: slow down", 34_000)],
-    "429, 5 h": [await retrying(2, "the model's server answered 429: quota used up", 5 * 3_600_000), await said({ phase: "failed", reason: "qwen3-32b has no quota left until 20:30 (the model's server answered 429: quota used up). Your message is kept." })],
+    "429, 34 s": [await retrying(2, full, 34_000)],
+    "429, 5 h": [await retrying(2, full, 5 * 3_600_000), await said({ phase: "failed", reason: `qwen3-32b has no quota left until 20:30 (${full}). Your message is kept.` })],
     "503, five times": [
-      ...await [1, 2, 4, 8].reduce(async (all, s, i) => [...await all, await retrying(i + 2, "the model's server answered 503: overloaded", s * 1_000)], []),
-      await said({ phase: "failed", reason: "qwen3-32b did not answer 5 times in 15 s (the model's server answered 503: overloaded). Your message is kept." }),
+      ...await [1, 2, 4, 8].reduce(async (all, s, i) => [...await all, await retrying(i + 2, busy, s * 1_000)], []),
+      await said({ phase: "failed", reason: `qwen3-32b did not answer 5 times in 15 s (${busy}). Your message is kept.` }),
     ],
-    "connection refused": [await retrying(3, "connection refused", 34_000)],
+    "connection refused": [
+      await retrying(3, "the model's server answered 502: qwen3-32b does not answer (connection refused).", 34_000),
+      await retrying(3, "the model's server cannot be reached: connection refused", 34_000),
+      await retrying(3, "the model's server answered 500: out of memory", 34_000),
+    ],
   };
   assert.deepEqual(shot, {
-    "429, 34 s": ["qwen3-32b takes no more just now (the model's server answered 429: slow down). Attempt 2 of 5 · next in 34 s"],
-    "429, 5 h": [
-      "qwen3-32b takes no more just now (the model's server answered 429: quota used up). Attempt 2 of 5 · next at 20:30",
-      "failed: qwen3-32b has no quota left until 20:30 (the model's server answered 429: quota used up). Your message is kept. · 15:30",
-    ],
+    "429, 34 s": ["qwen3-32b takes no more requests now. Attempt 2 of 5 · next in 34 s"],
+    "429, 5 h": ["qwen3-32b takes no more requests now. Attempt 2 of 5 · next at 20:30", "failed: qwen3-32b has no quota left until 20:30 (qwen3-32b takes no more requests now). Your message is kept. · 15:30"],
     "503, five times": [
-      "qwen3-32b had a fault (the model's server answered 503: overloaded). Attempt 2 of 5 · next in 1 s",
-      "qwen3-32b had a fault (the model's server answered 503: overloaded). Attempt 3 of 5 · next in 2 s",
-      "qwen3-32b had a fault (the model's server answered 503: overloaded). Attempt 4 of 5 · next in 4 s",
-      "qwen3-32b had a fault (the model's server answered 503: overloaded). Attempt 5 of 5 · next in 8 s",
-      "failed: qwen3-32b did not answer 5 times in 15 s (the model's server answered 503: overloaded). Your message is kept. · 15:30",
+      "qwen3-32b failed (503). Attempt 2 of 5 · next in 1 s",
+      "qwen3-32b failed (503). Attempt 3 of 5 · next in 2 s",
+      "qwen3-32b failed (503). Attempt 4 of 5 · next in 4 s",
+      "qwen3-32b failed (503). Attempt 5 of 5 · next in 8 s",
+      "failed: qwen3-32b did not answer 5 times in 15 s (qwen3-32b failed (503)). Your message is kept. · 15:30",
     ],
-    "connection refused": ["qwen3-32b does not answer (connection refused). Attempt 3 of 5 · next in 34 s"],
+    "connection refused": [
+      "qwen3-32b does not answer (connection refused). Attempt 3 of 5 · next in 34 s",
+      "qwen3-32b does not answer (connection refused). Attempt 3 of 5 · next in 34 s",
+      "qwen3-32b did not take it (out of memory). Attempt 3 of 5 · next in 34 s",
+    ],
   });
   // Meanwhile Stop is there and is told at once.
   await page.getByRole("button", { name: /^Stop/ }).first().click();

@@ -89,7 +89,7 @@ export const TEXTS = {
   "phase.reading_prompt": "reading the prompt", "phase.reading_prompt.of": "reading the prompt {tokens} of {total} tokens", "phase.thinking": "thinking", "phase.writing": "writing", "phase.running_tool": "running `{what}`",
   "phase.waiting_for_person": "**waits for you:** `{what}`", "phase.waiting_for_person.bare": "**waits for you**", "phase.waiting_for_subagents": "waiting for {n} {n:subagent|subagents}", "phase.waiting_for_subagents.named": "waiting for {n} {n:subagent|subagents}: {names}",
   "phase.compacting": "making room in the context", "phase.retrying": "{model} does not answer. Attempt {attempt} of {of}", "phase.retrying.why": "{model} does not answer ({reason}). Attempt {attempt} of {of}",
-  "phase.retrying.full": "{model} takes no more just now ({reason}). Attempt {attempt} of {of}", "phase.retrying.fault": "{model} had a fault ({reason}). Attempt {attempt} of {of}",
+  "phase.retrying.said": "{reason}. Attempt {attempt} of {of}", "phase.retrying.refused": "{model} did not take it ({reason}). Attempt {attempt} of {of}",
   "phase.stopped": "stopped by you", "phase.stopped.by": "stopped by {by}", "phase.failed": "failed: {reason}", "phase.other": "{text}",
   "phase.after": "after {time}", "phase.commands": "{n} {n:command|commands} ended", "phase.next.in": "next in {time}", "phase.next.at": "next at {time}", "phase.quiet": "quiet for {time}",
   "quiet.long": "Nothing was heard for 10 min. It may still be working.", "quiet.show": "Show the last output", "model.other": "Use another model", "send.again": "Send again",

@@ -31,18 +31,26 @@ export function phaseWords(progress, now = knownNow()) {
     case "waiting_for_person": return { shape: "you", tone: "you", key: p.purpose || p.command ? "phase.waiting_for_person" : "phase.waiting_for_person.bare", values: { what: p.purpose || p.command }, time: ran() };
     case "waiting_for_subagents": return work(p.names?.length ? "phase.waiting_for_subagents.named" : "phase.waiting_for_subagents", { n: p.count, names: (p.names ?? []).join(", ") });
     case "compacting": return work("phase.compacting");
-    case "retrying": return { shape: "q", key: retryKey(p.reason), values: { model: p.model ?? t("the.model"), attempt: p.attempt, of: p.of, reason: p.reason }, time: nextTry(p.at, now) };
+    case "retrying": return { shape: "q", ...retrying(p), time: nextTry(p.at, now) };
     case "stopped": return { shape: "pause", key: p.by && !["you", "stop"].includes(p.by) ? "phase.stopped.by" : "phase.stopped", values: { by: p.by }, time: p.ms === undefined ? clock(p.since) : stoppedFacts(p) };
-    case "failed": return { shape: "fail", tone: "bad", key: "phase.failed", values: { reason: p.reason ?? t("unknown.reason") }, time: clock(p.since) };
+    case "failed": return { shape: "fail", tone: "bad", key: "phase.failed", values: { reason: p.reason?.replace(CARRIED, "").replace(".)", ")") ?? t("unknown.reason") }, time: clock(p.since) };
     default: return work("phase.other", { text: p.text ?? String(p.phase).replaceAll("_", " ") });
   }
 }
 
-// A server that refused did answer: only one that was not heard "does not answer".
-function retryKey(reason) {
-  if (!reason) return "phase.retrying";
-  const status = /answered (\d{3})/.exec(reason)?.[1];
-  return status === "429" ? "phase.retrying.full" : status ? "phase.retrying.fault" : "phase.retrying.why";
+// What the other side said, without who carried it here: "the model's server answered 502: m1 does not answer (…)." is
+// told as "m1 does not answer (…)".
+const CARRIED = /the model's server (?:answered \d{3}|cannot be reached): /;
+
+const told = (reason) => reason?.replace(CARRIED, "").replace(/\.(?=\)|$)/, "");
+
+function retrying(p) {
+  const reason = told(p.reason);
+  const values = { model: p.model ?? t("the.model"), attempt: p.attempt, of: p.of, reason };
+  if (!reason) return { key: "phase.retrying", values };
+  // The instance names the model itself; a server that refused in its own words did answer.
+  if (p.model && reason.startsWith(`${p.model} `)) return { key: "phase.retrying.said", values };
+  return { key: /answered \d{3}/.test(p.reason) ? "phase.retrying.refused" : "phase.retrying.why", values };
 }
 
 const stoppedFacts = (p) => [t("phase.after", { time: span(p.ms) }), p.commands && t("phase.commands", { n: p.commands })].filter(Boolean).join(" · ");
