@@ -5,6 +5,7 @@
 //! and when; it never shows as done what the computer has not confirmed.
 
 mod api;
+mod asked;
 mod asks;
 mod auth;
 mod chats;

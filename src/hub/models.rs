@@ -6,8 +6,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use reqwest::Client;
 use serde::Deserialize;
@@ -15,6 +14,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 use super::Shared;
+use super::asked::{Body, Path};
 use super::auth::Signed;
 use super::error::{ApiError, ApiResult};
 use super::events::{Audience, Event};
@@ -22,11 +22,15 @@ use crate::clock::{instant, now_ms, timeout};
 use crate::model::practice;
 use crate::store::db::StoreError;
 use crate::store::hub::models::Model;
+use crate::text::words;
 
 /// A whole test, all its requests together.
 const TEST: Duration = Duration::from_secs(10);
 /// Of a server's answer to a test at most so much is read.
 const ANSWER: usize = 256 * 1024;
+
+/// Of the models that there are so many are named to who asks for another.
+const NAMED: usize = 20;
 
 /// A model to try or to add.
 #[derive(Clone, Deserialize)]
@@ -429,6 +433,44 @@ pub(super) async fn list(shared: &Shared, account: &str) -> Result<Vec<Value>, S
     Ok(list)
 }
 
+/// Refuses a model that the account does not have, and a level that its model does not have.
+pub(super) async fn fits(
+    shared: &Shared,
+    account: &str,
+    model: &str,
+    level: Option<&str>,
+) -> Result<(), ApiError> {
+    let all = shared.store.models(account.to_owned()).await?;
+    let found = all.iter().find(|m| m.id == model);
+    if found.is_none() && model != practice::ID {
+        let mut names: Vec<&str> = all.iter().take(NAMED).map(|m| m.id.as_str()).collect();
+        names.push(practice::ID);
+        let shown: String = model.chars().filter(|c| !c.is_control()).take(80).collect();
+        return Err(
+            ApiError::bad("This instance has no such model.").why(format!(
+                "model is {shown:?} and can be {}",
+                words::list(&names, "or")
+            )),
+        );
+    }
+    let Some(level) = level else { return Ok(()) };
+    let mut levels = vec!["default"];
+    levels.extend(
+        found
+            .into_iter()
+            .flat_map(|m| &m.efforts)
+            .map(String::as_str),
+    );
+    if levels.contains(&level) {
+        return Ok(());
+    }
+    let shown: String = level.chars().filter(|c| !c.is_control()).take(40).collect();
+    Err(ApiError::bad("The model has no such level.").why(format!(
+        "level is {shown:?} and can be {}",
+        words::list(&levels, "or")
+    )))
+}
+
 pub(super) async fn tell(shared: &Shared, account: &str) {
     if let Ok(models) = list(shared, account).await {
         shared.events.emit(
@@ -472,9 +514,8 @@ pub(super) async fn index(
 pub(super) async fn try_one(
     _signed: Signed,
     State(shared): State<Arc<Shared>>,
-    body: Result<Json<NewModel>, JsonRejection>,
+    Body(new): Body<NewModel>,
 ) -> ApiResult<Json<Value>> {
-    let Json(new) = body?;
     let tested = test(&shared.http, &new).await?;
     Ok(Json(shown(&tested)))
 }
@@ -482,9 +523,8 @@ pub(super) async fn try_one(
 pub(super) async fn create(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
-    body: Result<Json<NewModel>, JsonRejection>,
+    Body(new): Body<NewModel>,
 ) -> ApiResult<Json<Value>> {
-    let Json(new) = body?;
     match add(&shared, &signed.account, new).await {
         Ok(tested) => Ok(Json(shown(&tested))),
         Err(AddError::Test(error)) => Err(error.into()),
