@@ -124,13 +124,15 @@ pub(crate) fn mode_name(mode: Mode) -> &'static str {
 /// # Errors
 /// What is wrong, as a sentence without its full stop.
 pub fn good_parts(blocks: &[Value]) -> Result<(), String> {
-    let blocks = Value::Array(blocks.to_vec());
-    let blocks: Vec<v1::ContentBlock> =
-        json::read(blocks).map_err(|why| format!("parts: {why}"))?;
+    #[derive(Deserialize)]
+    struct Sent {
+        parts: Vec<v1::ContentBlock>,
+    }
     if blocks.is_empty() {
         return Ok(());
     }
-    parts(blocks).map(drop).map_err(|error| error.message)
+    let sent: Sent = json::read(serde_json::json!({ "parts": blocks }))?;
+    parts(sent.parts).map(drop).map_err(|error| error.message)
 }
 
 /// The parts of a prompt. What is promised in the handshake is taken, anything else refused whole:

@@ -168,7 +168,12 @@ pub(super) async fn stored(
 }
 
 /// The transcript says how one ended.
-pub(super) async fn settled(shared: &Shared, data: &Value, time: i64) -> Result<(), StoreError> {
+pub(super) async fn settled(
+    shared: &Shared,
+    device: &str,
+    data: &Value,
+    time: i64,
+) -> Result<(), StoreError> {
     let text = |key: &str| data.get(key).and_then(Value::as_str).map(str::to_owned);
     let Some(id) = text("ask") else {
         return Ok(());
@@ -191,7 +196,11 @@ pub(super) async fn settled(shared: &Shared, data: &Value, time: i64) -> Result<
         selected: data.get("selected").cloned(),
         at: if time > 0 { time } else { now_ms() },
     };
-    if let Some(ask) = shared.store.settle_ask(id, ending, late).await? {
+    let ended = shared
+        .store
+        .settle_ask(device.to_owned(), id, ending, late)
+        .await?;
+    if let Some(ask) = ended {
         tell(shared, &ask).await;
     }
     Ok(())
@@ -262,7 +271,7 @@ async fn finish(
 ) -> Result<(), StoreError> {
     let ended = shared
         .store
-        .settle_ask(work.key.clone(), ending, late)
+        .settle_ask(work.device.clone(), work.key.clone(), ending, late)
         .await?;
     shared.store.set_work(work.id, "done", None).await?;
     if let Some(ask) = ended {
@@ -316,7 +325,8 @@ async fn over_with(shared: &Shared, device: &str, which: impl Fn(&Ask) -> bool) 
             at: now_ms(),
             ..Ending::default()
         };
-        match shared.store.settle_ask(ask.ask, ending, false).await {
+        let ended = shared.store.settle_ask(ask.device, ask.ask, ending, false);
+        match ended.await {
             Ok(Some(ask)) => tell(shared, &ask).await,
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "an ask could not be ended"),
@@ -567,6 +577,7 @@ pub(super) async fn extend(
         Err(CallError::Rpc(error)) if error.code == -32004 => {
             settled(
                 &shared,
+                &device.id,
                 &json!({ "ask": ask.ask, "how": error.data.as_ref().and_then(|d| d.get("how")).cloned() }),
                 now_ms(),
             )

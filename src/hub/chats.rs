@@ -72,9 +72,15 @@ pub(super) async fn create(
         .store
         .chat_keyed(device.id.clone(), new.key.clone())
         .await?;
+    let asked = messages::asked(&json!([
+        new.cwd, new.model, new.mode, new.level, new.text, new.parts
+    ]));
     let chat = match known {
-        Some(chat) => chat,
-        None => open(&shared, &signed, &device, &new).await?,
+        Some((_, before)) if before.as_ref().is_some_and(|before| *before != asked) => {
+            return Err(messages::used_key());
+        }
+        Some((chat, _)) => chat,
+        None => open(&shared, &signed, &device, &new, asked).await?,
     };
     if !new.text.trim().is_empty() || !new.parts.is_empty() {
         let title: String = new
@@ -109,6 +115,7 @@ async fn open(
     signed: &Signed,
     device: &crate::store::hub::devices::Device,
     new: &New,
+    asked: String,
 ) -> ApiResult<Chat> {
     let model = match &new.model {
         Some(model) => model.clone(),
@@ -125,7 +132,7 @@ async fn open(
         }
     }
     let params = json!({ "cwd": new.cwd, "mcpServers": [], "_meta": { "lembas": ours } });
-    opened(shared, device, params, Some(&new.key), mode).await
+    opened(shared, device, params, (&new.key, asked), mode).await
 }
 
 /// `session/new` and the chat it makes.
@@ -133,7 +140,7 @@ pub(super) async fn opened(
     shared: &Shared,
     device: &crate::store::hub::devices::Device,
     params: Value,
-    key: Option<&str>,
+    (key, asked): (&str, String),
     wanted_mode: Option<&str>,
 ) -> ApiResult<Chat> {
     let peer = devices::peer(shared, device)?;
@@ -174,7 +181,8 @@ pub(super) async fn opened(
     let said = Said {
         session,
         epoch: epoch.or_else(|| device.epoch.clone()).unwrap_or_default(),
-        key: key.map(str::to_owned),
+        key: Some(key.to_owned()),
+        asked: Some(asked),
         cwd: params.get("cwd").and_then(Value::as_str).map(str::to_owned),
         mode,
         modes,

@@ -115,6 +115,7 @@ fn step(code: &str, status: StatusCode) -> &'static str {
         "signed_out" => "Sign in again; a link that does it:  lembas hub link",
         "wrong_password" => "Try again, or sign in with a link:  lembas hub link",
         "name_taken" => "Choose another name.",
+        "slow_body" => "Send it again over a connection that lasts.",
         "too_often" => "Wait that long, then try again.",
         "disk_full" => "Free some space where the instance keeps its data:  df -h",
         "slow" => "Look whether it was done before you ask again.",

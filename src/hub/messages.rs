@@ -20,6 +20,7 @@ use super::link::tell_chat;
 use super::{Shared, view};
 use crate::acp;
 use crate::clock::now_ms;
+use crate::ids::Digest;
 use crate::store::db::StoreError;
 use crate::store::hub::chats::{Chat, ChatEdit};
 use crate::store::hub::work::{Enqueued, MAX_QUEUED, Queued};
@@ -124,6 +125,7 @@ pub(super) async fn put(shared: &Shared, chat: &Chat, new: New) -> ApiResult<&'s
         .map_err(|why| ApiError::bad("The message cannot be sent like that.").why(why))?;
     let when = new.when.unwrap_or_default();
     let next = when == When::Next;
+    let asked = asked(&json!([new.text, when.word(), new.parts]));
     let message = Queued {
         key: new.key.clone(),
         text: new.text,
@@ -135,7 +137,7 @@ pub(super) async fn put(shared: &Shared, chat: &Chat, new: New) -> ApiResult<&'s
     let (device, id) = (chat.device.clone(), chat.id.clone());
     match shared
         .store
-        .enqueue(device.clone(), id.clone(), message)
+        .enqueue(device.clone(), id.clone(), message, asked)
         .await?
     {
         Enqueued::Full => {
@@ -144,6 +146,7 @@ pub(super) async fn put(shared: &Shared, chat: &Chat, new: New) -> ApiResult<&'s
                 format!("{MAX_QUEUED} messages wait here already."),
             ));
         }
+        Enqueued::Used => return Err(used_key()),
         Enqueued::Known => return known(shared, chat, &new.key).await,
         Enqueued::Queued => {}
     }
@@ -197,6 +200,22 @@ async fn known(shared: &Shared, chat: &Chat, key: &str) -> ApiResult<&'static st
         }
     }
     Ok("queued")
+}
+
+/// What stands for what was asked with a key: the same key with the same is the same request, and
+/// with anything else a mistake of the asker.
+pub(super) fn asked(what: &Value) -> String {
+    Digest::of(what.to_string().as_bytes()).as_str().to_owned()
+}
+
+/// The key stands for something else.
+pub(super) fn used_key() -> ApiError {
+    ApiError::conflict(
+        "key_used",
+        "This key was used for something else, and nothing was done.",
+    )
+    .why("a key stands for one request: the same again is answered as before, another is refused")
+    .next("Take a new key for what is new; send the same with the same key.")
 }
 
 pub(super) fn good_key(key: &str) -> ApiResult<()> {
@@ -363,10 +382,12 @@ pub(super) async fn stop(
     let chat = own(&shared, &signed, id).await?;
     let params = json!({ "turn": if chat.turn > 0 { Some(chat.turn) } else { None } });
     let (device, id) = (chat.device.clone(), chat.id.clone());
-    shared
+    let added = shared
         .store
-        .add_work(device.clone(), Some(id), "stop", body.key, params)
-        .await?;
+        .add_asked(device.clone(), id, "stop", body.key, params);
+    if !added.await? {
+        return Err(used_key());
+    }
     shared.links.wake(&device);
     let away = shared.links.get(&device).is_none();
     let state = if away { "waiting" } else { "sent" };

@@ -196,8 +196,18 @@ pub(super) async fn scheduled(
         .store
         .chat_keyed(device.id.clone(), key.clone())
         .await?;
+    let what = messages::asked(&json!([
+        asked.cwd,
+        asked.text,
+        asked.model,
+        asked.mode,
+        asked.approval_wait
+    ]));
     let chat = match known {
-        Some(chat) => chat,
+        Some((_, before)) if before.as_ref().is_some_and(|before| *before != what) => {
+            return Err(messages::used_key());
+        }
+        Some((chat, _)) => chat,
         None => {
             let mut run = json!({ "schedule": by_hand(&signed), "run": asked.key });
             if let Some(map) = run.as_object_mut() {
@@ -211,7 +221,7 @@ pub(super) async fn scheduled(
             let ours = json!({ "model": asked.model, "scheduled": run });
             let params = json!({ "cwd": asked.cwd, "mcpServers": [], "_meta": { "lembas": ours } });
             let mode = asked.mode.map(Mode::word);
-            chats::opened(&shared, &device, params, Some(&key), mode).await?
+            chats::opened(&shared, &device, params, (&key, what), mode).await?
         }
     };
     let first = json!({ "key": asked.key, "text": asked.text });

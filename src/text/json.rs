@@ -48,11 +48,16 @@ pub fn whole<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unread> {
         },
         Err(error) => error,
     };
-    let value = serde_json::from_slice::<Value>(bytes).ok();
-    let better = value.as_ref().and_then(|v| choices::<T>(v, &error));
-    Err(Unread {
-        json: value.is_some(),
-        why: better.unwrap_or_else(|| said(&error)),
+    // Of a value in pieces the parser says only where it stopped: of the whole one, what it is.
+    Err(match serde_json::from_slice::<Value>(bytes) {
+        Ok(value) => Unread {
+            json: true,
+            why: read::<T>(value).err().unwrap_or_else(|| said(&error)),
+        },
+        Err(error) => Unread {
+            json: false,
+            why: about("", &error.to_string()),
+        },
     })
 }
 
@@ -63,7 +68,11 @@ fn choices<T: DeserializeOwned>(
     error: &serde_path_to_error::Error<serde_json::Error>,
 ) -> Option<String> {
     let what = error.inner().to_string();
-    let wanted = ["expected string or map", "expected map with a single key"];
+    let wanted = [
+        "expected string or map",
+        "expected map with a single key",
+        "expected variant identifier",
+    ];
     if !wanted.iter().any(|wanted| what.contains(wanted)) {
         return None;
     }
