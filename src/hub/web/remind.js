@@ -7,6 +7,7 @@ import { t } from "./words.js";
 import { go } from "./router.js";
 import { firm } from "./announce.js";
 import { toast } from "./parts/toast.js";
+import { isQuestion } from "./parts/question.js";
 import { firstLine } from "./parts/progress-words.js";
 
 const told = new Set();
@@ -19,7 +20,7 @@ function look() {
     told.add(ask.ask);
     const left = ask.expires - hubNow();
     if (left <= 0) continue;
-    const words = t("ask.half", { command: firstLine(ask.command) || ask.kind, device: ask.device_name, time: waitSpan(left) });
+    const words = t(isQuestion(ask) ? "ask.half.question" : "ask.half", { command: firstLine(ask.command) || ask.kind, device: ask.device_name, time: waitSpan(left) });
     firm(words);
     toast(words, t("look"), () => go(ask.chat ? `/c/${encodeURIComponent(ask.chat)}#ask-${ask.ask}` : "/approvals"));
   }

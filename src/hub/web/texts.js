@@ -131,7 +131,7 @@ export const TEXTS = {
   "ask.counts_as_no": "No answer by {time} counts as no; the turn goes on without it.", "ask.sets": "It sets `{name}`.",
   "ask.you": "you: {what}, {time}", "ask.sending": "Sending", "ask.sent": "Sent. Waiting for {device}.", "ask.not_delivered": "Not delivered yet. The command has not run.", "ask.not_delivered.away": "{device} is away. Not delivered yet. The command has not run.",
   "ask.moved": "It moved just now. Press once more.", "ask.unsure": "It is not known whether your answer arrived. {why} Press again: it counts once.", "ask.failed": "Not answered: {why}",
-  "ask.half": "Half of the time is over: {command} on {device} has {time} left, then it counts as no.", "ask.extend": "30 more minutes", "ask.extended": "30 minutes more", "ask.unknown_kind": "This page does not know this kind of question. It can only be refused here.",
+  "ask.half": "Half of the time is over: {command} on {device} has {time} left, then it counts as no.", "ask.half.question": "Half of the time is over: {device} asks “{command}” and waits {time} more.", "ask.extend": "30 more minutes", "ask.extended": "30 minutes more", "ask.unknown_kind": "This page does not know this kind of question. It can only be refused here.",
   "ask.session_covers": "For this session would cover:", "ask.keys": "A allows once, R refuses", "ask.keys.refuse": "R refuses",
   "allow.once": "Allow once", "allow.session": "Allow for this session", "allow.always": "Allow always", "allow.always.dots": "Allow always…",
   "always.title": "Allow always", "always.covers": "From now on {device} does this without asking:", "always.widest": "This also covers `{widest}`.", "always.back": "Take it back any time on {device}: `lembas rules`", "always.once": "Only once",
@@ -139,7 +139,7 @@ export const TEXTS = {
   "box.read": "In a box: nothing can be written, no network.", "box.roots": "In a box: only the shared folders can be written, no network.", "box.open": "Without a box: it would run with your rights and the network.",
   "from.chat": "Asked by the chat {chat}.", "from.subagent": "Asked by the subagent **{name}** in the chat {chat}.", "from.subagent.under": "Asked by the subagent **{name}**, under {parents}, in the chat {chat}.", "from.job": "Asked by job {name} in the chat {chat}.", "from.schedule": "Asked by a scheduled run, {chat}.",
   "end.allowed": "Allowed by you at {time}", "end.allowed.elsewhere": "Settled elsewhere: allowed by {by} at {time}", "end.refused": "Refused by you at {time}", "end.refused.elsewhere": "Settled elsewhere: refused by {by} at {time}",
-  "end.expired": "Nobody answered within {time}: not run.", "end.gone": "Gone: the turn ended before an answer", "end.other": "Settled at {time}", "end.late": "Too late: it ended as {how} at {time}.",
+  "end.expired.question": "Nobody answered within {time}.", "end.expired": "Nobody answered within {time}: not run.", "end.gone": "Gone: the turn ended before an answer", "end.other": "Settled at {time}", "end.late": "Too late: it ended as {how} at {time}.",
   "how.allow": "allowed", "how.allowed": "allowed", "how.refuse": "refused", "how.refused": "refused", "how.expired": "refused", "how.unanswered": "refused", "how.cancelled": "gone", "how.gone": "gone",
 
   // settings

@@ -303,7 +303,7 @@ export class AskCard extends HTMLElement {
     switch (ask.outcome) {
       case "allow": case "allowed": if (isQuestion(ask)) return status("done", t("end.answered", { time })); return status(running ? "work" : "done", t(here ? "end.allowed" : "end.allowed.elsewhere", { by, time }) + (running ? ` · ${running}` : ""), running ? "on" : undefined);
       case "refuse": case "refused": return status("fail", t(here ? "end.refused" : "end.refused.elsewhere", { by, time }));
-      case "expired": case "unanswered": return status("q", t("end.expired", { time: waited(ask) }));
+      case "expired": case "unanswered": return status("q", t(isQuestion(ask) ? "end.expired.question" : "end.expired", { time: waited(ask) }));
       case "cancelled": case "gone": return status("cut", t("end.gone"));
       default: return status("done", ask.words || t("end.other", { time }));
     }
