@@ -411,6 +411,7 @@ impl OneSession for Fake {
             cwd: self.new.cwd.clone(),
             title: None,
             origin: origin_text(&self.new.origin),
+            scheduled: self.new.scheduled.is_some(),
             model: state
                 .model
                 .clone()
