@@ -255,7 +255,7 @@ async fn nothing_of_one_person_is_seen_or_changed_by_another() {
     let (status, paired) = rig.poll(&grant).await;
     assert_eq!(status, 200, "{paired}");
     let bens_token = paired["access_token"].as_str().unwrap();
-    let theirs = Device::linked(&rig, BENS, bens_token).await;
+    let mut theirs = Device::linked(&rig, BENS, bens_token).await;
     theirs
         .event(
             "bens-chat",
@@ -267,16 +267,8 @@ async fn nothing_of_one_person_is_seen_or_changed_by_another() {
     theirs.text("bens-chat", 2, 0, "taken in").await;
     bens.until(|e| (e["type"] == "chat" && e["chat"]["id"] == "bens-chat").then_some(()))
         .await;
-    // Its number 2 is stored behind number 1.
-    loop {
-        let (_, items) = rig
-            .call_as(&ben, Method::GET, "/chats/bens-chat/items", None)
-            .await;
-        if items.to_string().contains("taken in") {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
+    // What it said is stored once it is acknowledged.
+    while theirs.ack().await["seq"].as_u64().unwrap_or(0) < 1 {}
     let open = rig.get("/asks").await;
     assert_eq!(open["asks"][0]["ask"], "ask-1", "{open}");
     assert_eq!(open["asks"][0]["state"], "open", "{open}");
