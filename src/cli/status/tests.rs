@@ -15,6 +15,7 @@ fn session(id: &str, progress: Option<(Phase, Value)>, running: bool, asks: usiz
         cwd: PathBuf::from("/home/ana/projects/api"),
         title: None,
         origin: "page".into(),
+        scheduled: false,
         model: "m".into(),
         mode: Mode::Edit,
         updated: NOW - 3_600_000,

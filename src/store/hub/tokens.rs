@@ -34,6 +34,9 @@ pub enum TokenUse {
     Stolen { device: String, account: String },
 }
 
+/// Why access ended when the computer gave it up itself.
+pub const UNLINKED: &str = "unlinked on that computer";
+
 impl HubStore {
     /// Pairs: the device and its first token in one step. False when the id is another account's.
     pub async fn pair(
@@ -132,7 +135,7 @@ impl HubStore {
                     )
                     .optional()?;
                 if let Some(device) = &device {
-                    revoke(t, device, "unlinked on that computer", now)?;
+                    revoke(t, device, UNLINKED, now)?;
                 }
                 Ok(device)
             })
