@@ -12,7 +12,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
     version,
     disable_help_subcommand = true,
     after_help = "Begin with:  lembas up                       everything on this computer, try it at once\n\
-                  \x20            lembas link https://…            link this computer to an instance\n\
+                  \x20            lembas link https://your.address            link this computer to an instance\n\
                   More:        lembas help phone | remote | config | environment"
 )]
 pub(super) struct Args {
@@ -386,7 +386,7 @@ pub(super) struct Monitor {
     /// The folder to run in; this one when not given
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<PathBuf>,
-    /// plan, manual, edit or auto; at most what this computer allows
+    /// manual, edit or auto; edit when not given, as for a schedule
     #[arg(long, value_name = "MODE")]
     pub(super) mode: Option<String>,
     /// Seconds, at most 600
