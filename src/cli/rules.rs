@@ -85,7 +85,7 @@ fn list(out: Out, paths: &Paths) -> Ending {
         return Ok(Exit::Well);
     }
     if listed.rules.is_empty() {
-        out.line("Nothing is allowed without asking but what the mode allows.");
+        out.text("Nothing is allowed without asking but what the mode allows.");
         return Ok(Exit::Well);
     }
     for rule in &listed.rules {
@@ -141,7 +141,7 @@ fn pending(out: Out, paths: &Paths) -> Ending {
         return Ok(Exit::Well);
     }
     if refused.pending.is_empty() {
-        out.line("No watch command was refused for want of a yes.");
+        out.text("No watch command was refused for want of a yes.");
         return Ok(Exit::Well);
     }
     for one in &refused.pending {

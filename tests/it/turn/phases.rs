@@ -123,7 +123,7 @@ async fn a_turn_tells_every_phase_that_has_a_cause() {
         assert!(data, "{event}");
     }
     gate.add_permits(1);
-    let (event, _) = it.phase("running_tool", "running bash").await;
+    let (event, _) = it.phase("running_tool", "running gate one").await;
     assert_eq!(
         (&event["tool"], &event["call"]),
         (&json!("bash"), &json!("0001"))
