@@ -182,6 +182,13 @@ impl Judging<'_> {
     fn protected(&self, path: &Path, text: &str, read: bool) -> Ruling {
         let what = if read { "read or changed" } else { "changed" };
         let shown = path.display();
+        if paths::beneath(path, &self.engine.facts.own()) {
+            return Ruling::of(
+                Level::Refuse,
+                "protected",
+                format!("{shown} is protected ({text}): it is not {what}, whoever asks."),
+            );
+        }
         if self.remote() {
             return Ruling::of(
                 Level::Refuse,
@@ -254,13 +261,17 @@ impl Judging<'_> {
                 .map_or("", |run| run.r#box.kind.word())
                 .to_owned(),
         };
-        Grant::new(
-            self.request.clone(),
-            digest,
-            allowed,
-            subject.run,
-            subject.places,
-        )
+        let closed = match &self.request.action {
+            Action::Read { .. } => paths::closed(
+                &subject.places,
+                &self.engine.facts.home(),
+                &self.engine.facts.own(),
+                &self.context.released,
+            ),
+            _ => Vec::new(),
+        };
+        let (run, places) = (subject.run, subject.places);
+        Grant::new(self.request.clone(), digest, allowed, run, places).closing(closed)
     }
 
     fn ask(

@@ -17,6 +17,8 @@ pub struct Grant {
     run: Option<Run>,
     /// Of a read or write: where the paths really are.
     places: Vec<PathBuf>,
+    /// Of a read: what beneath its folders is not looked into.
+    closed: Vec<PathBuf>,
 }
 
 /// How a command runs: what was judged, and nothing else.
@@ -94,7 +96,13 @@ impl Grant {
             allowed,
             run,
             places,
+            closed: Vec::new(),
         }
+    }
+
+    pub(super) fn closing(mut self, closed: Vec<PathBuf>) -> Self {
+        self.closed = closed;
+        self
     }
 
     pub fn request(&self) -> &Request {
@@ -114,6 +122,11 @@ impl Grant {
     /// Where the paths of a read or write really are, in the order of the request.
     pub fn places(&self) -> &[PathBuf] {
         &self.places
+    }
+    /// What beneath the folders of a read is not looked into on the way: credential stores, this
+    /// program's own folders.
+    pub fn closed(&self) -> &[PathBuf] {
+        &self.closed
     }
 
     #[cfg(any(test, feature = "testing"))]

@@ -9,6 +9,15 @@ use crate::spec::permission::{Access, Place, Protected, permission};
 pub(super) struct Hit {
     pub(super) access: Access,
     pub(super) text: &'static str,
+    /// It is this program's own: nothing releases it, and nobody is asked.
+    pub(super) own: bool,
+}
+
+impl Hit {
+    /// Whether the person released it beforehand.
+    pub(super) fn released(&self, path: &Path, released: &[PathBuf]) -> bool {
+        !self.own && beneath(path, released)
+    }
 }
 
 /// The path with `.`, `..` and doubled slashes taken out by spelling alone.
@@ -100,6 +109,7 @@ pub(super) fn protected(path: &Path, home: &Path, own: &[PathBuf]) -> Option<Hit
         return Some(Hit {
             access: Access::All,
             text: "lembas' own tokens, rules and sessions",
+            own: true,
         });
     }
     permission()
@@ -110,6 +120,7 @@ pub(super) fn protected(path: &Path, home: &Path, own: &[PathBuf]) -> Option<Hit
         .map(|entry| Hit {
             access: entry.access,
             text: &entry.text,
+            own: false,
         })
         .max_by_key(|hit| match hit.access {
             Access::None => 0,
@@ -156,25 +167,52 @@ pub fn is_private(path: &Path) -> bool {
     secret_name(path) || private_key(path)
 }
 
-/// Names that stay as they are inside writable folders, at any depth, for the box to bind over.
-pub fn kept_names() -> impl Iterator<Item = &'static str> {
-    permission()
-        .hardline
-        .protected
-        .iter()
-        .filter(|entry| entry.place == Place::Anywhere)
-        .filter(|entry| matches!(entry.access, Access::Write | Access::All))
-        .map(|entry| entry.path.as_str())
+/// What is not looked into on the way through these folders: credential stores and this program's
+/// own folders that lie beneath one. A folder that is itself named was judged by its name.
+pub(super) fn closed(
+    places: &[PathBuf],
+    home: &Path,
+    own: &[PathBuf],
+    released: &[PathBuf],
+) -> Vec<PathBuf> {
+    let folders: Vec<&PathBuf> = places.iter().filter(|place| place.is_dir()).collect();
+    if folders.is_empty() {
+        return Vec::new();
+    }
+    let listed = permission().hardline.protected.iter();
+    let listed = listed
+        .filter(|entry| entry.access == Access::All)
+        .filter_map(|entry| match entry.place {
+            Place::Home => Some(home.join(&entry.path)),
+            Place::Absolute => Some(PathBuf::from(&entry.path)),
+            Place::Anywhere => None,
+        })
+        .map(|path| resolve(&path))
+        .filter(|path| !beneath(path, released));
+    // Nothing releases our own.
+    let own = own.iter().map(|path| resolve(path));
+    listed
+        .chain(own)
+        .filter(|path| {
+            let within = |folder: &&PathBuf| *path != **folder && path.starts_with(folder);
+            folders.iter().any(within)
+        })
+        .collect()
 }
 
-/// Places under the home folder that are neither read nor written, for the box to cover.
-pub fn covered_at_home(home: &Path) -> impl Iterator<Item = PathBuf> {
-    permission()
-        .hardline
-        .protected
-        .iter()
-        .filter(|entry| entry.place == Place::Home && entry.access == Access::All)
-        .map(move |entry| home.join(&entry.path))
+/// Why a folder cannot be one to work in: it lies where credentials are, or where the person's
+/// shell and desktop find what they start. `path` is resolved.
+pub fn unshareable(path: &Path, home: &Path) -> Option<&'static str> {
+    let listed = permission().hardline.protected.iter();
+    let closed = |entry: &&Protected| match entry.place {
+        Place::Home => matches!(entry.access, Access::All | Access::Write),
+        Place::Absolute => entry.access == Access::All,
+        Place::Anywhere => false,
+    };
+    listed
+        .filter(closed)
+        .find(|entry| falls_under(path, entry, home))
+        .map(|entry| entry.text.as_str())
 }
 
 /// Whether a file begins as a private key does.

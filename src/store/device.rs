@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use rusqlite::{OptionalExtension as _, Transaction, params};
 
 use crate::clock;
+use crate::config::files;
 use crate::ids::{SessionId, random_hex};
 use crate::store::db::{Db, Durability, StoreError};
 
@@ -87,7 +88,7 @@ impl Store {
                 .await?;
         }
         // A failed write here costs a new epoch at the next start, never a wrong one.
-        if let Err(error) = std::fs::write(chain, &mark) {
+        if let Err(error) = files::write_private(chain, mark.as_bytes()) {
             tracing::warn!(%error, "cannot write the store's chain file");
         }
         Ok(Self {

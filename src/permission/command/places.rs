@@ -108,7 +108,7 @@ impl Ground<'_> {
     }
 
     pub(super) fn released(&self, path: &Path) -> bool {
-        paths::beneath(path, self.released)
+        paths::beneath(path, self.released) && !paths::beneath(path, self.own)
     }
 }
 
