@@ -565,3 +565,5 @@ fn choice(label: &str) -> Choice {
         description: None,
     }
 }
+
+mod hostile;
