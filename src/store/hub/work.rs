@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 use serde_json::Value;
 
 use super::HubStore;
-use crate::store::db::{Durability, StoreError};
+use crate::store::db::{Cached, Durability, StoreError};
 
 /// One thing to say to a device until it is answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,7 +103,7 @@ impl HubStore {
     pub async fn open_work(&self, device: String) -> Result<Vec<Work>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from work where device = ?1
                      and state in ('waiting', 'taken') order by id limit 1000"
                 ))?
@@ -122,7 +122,7 @@ impl HubStore {
     ) -> Result<Option<Work>, StoreError> {
         self.db
             .call(move |c| {
-                c.query_row(
+                c.query_row_cached(
                     &format!(
                         "select {COLUMNS} from work where device = ?1 and kind = ?2 and key = ?3"
                     ),
@@ -138,7 +138,7 @@ impl HubStore {
     pub async fn prompts_under_way(&self, chat: String) -> Result<Vec<Work>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from work where chat = ?1 and kind in ('prompt', 'steer')
                      and state in ('waiting', 'failed') order by id"
                 ))?
@@ -158,11 +158,11 @@ impl HubStore {
         let week = crate::clock::now_ms() - 7 * 24 * 3_600_000;
         self.db
             .write(Durability::Disk, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update work set state = ?2, note = ?3 where id = ?1 and state <> 'done'",
                     params![id, state, note],
                 )?;
-                t.execute(
+                t.execute_cached(
                     "delete from work where state = 'done' and made < ?1",
                     [week],
                 )?;
@@ -175,7 +175,7 @@ impl HubStore {
     pub async fn prompt_taken(&self, chat: String, key: String) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Process, move |t| {
-                Ok(t.execute(
+                Ok(t.execute_cached(
                     "update work set state = 'taken' where chat = ?1 and key = ?2
                      and kind in ('prompt', 'steer') and state in ('waiting', 'failed')",
                     [chat, key],
@@ -188,7 +188,7 @@ impl HubStore {
     pub async fn drop_work(&self, chat: String, key: String) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                Ok(t.execute(
+                Ok(t.execute_cached(
                     "delete from work where chat = ?1 and key = ?2 and state = 'failed'",
                     [chat, key],
                 )? > 0)
@@ -200,7 +200,7 @@ impl HubStore {
     pub async fn retry_work(&self, chat: String, key: String) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                Ok(t.execute(
+                Ok(t.execute_cached(
                     "update work set state = 'waiting', note = null
                      where chat = ?1 and key = ?2 and state = 'failed'",
                     [chat, key],
@@ -218,7 +218,7 @@ impl HubStore {
     ) -> Result<Enqueued, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                let known: bool = t.query_row(
+                let known: bool = t.query_row_cached(
                     "select exists (select 1 from queue where chat = ?1 and key = ?2)
                        or exists (select 1 from work where device = ?3 and key = ?2
                                   and kind in ('prompt', 'steer'))",
@@ -229,13 +229,13 @@ impl HubStore {
                     return Ok(Enqueued::Known);
                 }
                 let count: i64 =
-                    t.query_row("select count(*) from queue where chat = ?1", [&chat], |r| {
+                    t.query_row_cached("select count(*) from queue where chat = ?1", [&chat], |r| {
                         r.get(0)
                     })?;
                 if count >= MAX_QUEUED {
                     return Ok(Enqueued::Full);
                 }
-                t.execute(
+                t.execute_cached(
                     "insert into queue (chat, key, place, text, parts, at, held, made)
                      values (?1, ?2, (select coalesce(max(place), 0) + 1 from queue where chat = ?1),
                              ?3, ?4, ?5, ?6, ?7)",
@@ -258,7 +258,7 @@ impl HubStore {
     pub async fn queue(&self, chat: String) -> Result<Vec<Queued>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(
+                c.prepare_cached(
                     "select key, text, parts, at, held, made from queue where chat = ?1
                      order by place",
                 )?
@@ -280,7 +280,7 @@ impl HubStore {
     ) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                Ok(t.execute(
+                Ok(t.execute_cached(
                     "update queue set text = coalesce(?3, text), at = coalesce(?4, at),
                        held = coalesce(?5, held),
                        place = case when ?6 then
@@ -295,7 +295,7 @@ impl HubStore {
     pub async fn drop_queued(&self, chat: String, key: String) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                Ok(t.execute(
+                Ok(t.execute_cached(
                     "delete from queue where chat = ?1 and key = ?2",
                     [chat, key],
                 )? == 1)
@@ -308,7 +308,7 @@ impl HubStore {
     pub async fn send_next(&self, device: String, chat: String) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                let busy: bool = t.query_row(
+                let busy: bool = t.query_row_cached(
                     "select exists (select 1 from work where chat = ?1 and kind = 'prompt'
                        and state in ('waiting', 'taken'))
                      or exists (select 1 from chats where id = ?1
@@ -342,13 +342,13 @@ impl HubStore {
     pub async fn steer_back(&self, id: i64) -> Result<(), StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                let (chat, key, body, made): (String, String, String, i64) = t.query_row(
+                let (chat, key, body, made): (String, String, String, i64) = t.query_row_cached(
                     "delete from work where id = ?1 returning chat, key, params, made",
                     [id],
                     |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?)),
                 )?;
                 let body: Value = serde_json::from_str(&body).unwrap_or_default();
-                t.execute(
+                t.execute_cached(
                     "insert or ignore into queue (chat, key, place, text, parts, at, held, made)
                      values (?1, ?2, (select coalesce(min(place), 1) - 1 from queue
                        where chat = ?1), ?3, ?4, 'after', 0, ?5)",
@@ -369,7 +369,7 @@ impl HubStore {
     pub async fn chats_with_queue(&self, device: String) -> Result<Vec<String>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(
+                c.prepare_cached(
                     "select distinct q.chat from queue q join chats c on c.id = q.chat
                      where c.device = ?1",
                 )?
@@ -382,7 +382,7 @@ impl HubStore {
     pub async fn queue_length(&self, chat: String) -> Result<u64, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare("select count(*) from queue where chat = ?1")?
+                c.prepare_cached("select count(*) from queue where chat = ?1")?
                     .query_row([chat], |r| r.get(0))
             })
             .await
@@ -397,7 +397,7 @@ pub(super) fn add(
     key: &str,
     body: &Value,
 ) -> Result<bool, rusqlite::Error> {
-    Ok(t.execute(
+    Ok(t.execute_cached(
         "insert into work (device, chat, kind, key, params, state, made)
          values (?1, ?2, ?3, ?4, ?5, 'waiting', ?6) on conflict do nothing",
         params![
@@ -419,7 +419,7 @@ fn take_first(
     key: Option<&str>,
 ) -> Result<bool, rusqlite::Error> {
     let first = t
-        .query_row(
+        .query_row_cached(
             "select key, text, parts, at, held, made from queue
              where chat = ?1 and (?2 is null or key = ?2) order by place limit 1",
             params![chat, key],
@@ -429,7 +429,7 @@ fn take_first(
     let Some(first) = first.filter(|f| !f.held) else {
         return Ok(false);
     };
-    t.execute(
+    t.execute_cached(
         "delete from queue where chat = ?1 and key = ?2",
         params![chat, first.key],
     )?;
