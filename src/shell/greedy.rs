@@ -47,7 +47,7 @@ pub fn shown(found: &[Found], at: usize) -> String {
 /// command is then asked about, once, and refused where nobody can be asked. A text of the greatest
 /// length that is one command, or a file written out, keeps well below it, and so do a thousand
 /// commands.
-const MOST_STEPS: u64 = 8 * MAX_BYTES as u64;
+const MOST_STEPS: u64 = 12 * MAX_BYTES as u64;
 
 /// What a command costs besides its characters, in steps.
 const COMMAND: usize = 100;

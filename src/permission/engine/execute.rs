@@ -80,7 +80,8 @@ impl Judging<'_> {
             // Something on the floor may stand where nobody looked.
             let words = DoubtKind::Bound.words();
             let reason = format!("The command was not understood: {words}.");
-            rulings.push(Ruling::of(Level::AskOnce, "unbounded", reason));
+            // Before the others: it is told, and decides, where several weigh the same.
+            rulings.insert(0, Ruling::of(Level::AskOnce, "unbounded", reason));
         }
         if let Some(why) = &command.open {
             rulings.push(self.open(why, &parts));

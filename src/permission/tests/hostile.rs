@@ -4,7 +4,7 @@
 use super::*;
 use crate::shell::work;
 
-/// Both readers stop at 8 steps for each of 64 KiB; what is begun then is ended first.
+/// The readers stop at 12 and 8 steps for each of 64 KiB; what is begun then is ended first.
 const MOST_STEPS: u64 = 40 * 64 * 1024;
 
 /// A piece again and again, as often as a text may be long.
