@@ -3,6 +3,7 @@
 mod execute;
 mod files;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -284,14 +285,9 @@ impl Judging<'_> {
     ) -> Verdict {
         let asking = rulings.iter().filter(|r| r.level > Level::Allow);
         let wanted: Option<Vec<_>> = asking.map(|r| r.wanted.as_ref()).collect();
-        let mut patterns: Vec<Pattern> = Vec::new();
-        for wanted in wanted.iter().flatten() {
-            if let Some(made) = pattern(wanted)
-                && !patterns.contains(&made)
-            {
-                patterns.push(made);
-            }
-        }
+        let mut seen = HashSet::new();
+        let made = wanted.iter().flatten().filter_map(|w| pattern(w));
+        let patterns: Vec<Pattern> = made.filter(|p| seen.insert(p.clone())).collect();
         let kind = subject.run.as_ref().map(|run| run.r#box.kind);
         let once = level == Level::AskOnce || wanted.is_none() || patterns.is_empty();
         let scopes = if once {

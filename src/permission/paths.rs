@@ -40,11 +40,18 @@ pub(super) fn spelled(path: &Path) -> PathBuf {
 
 /// Where a path really is: links of every existing part followed, the missing rest spelled out.
 pub fn resolve(path: &Path) -> PathBuf {
-    // A chain of links longer than this is left as it stands, which then lies outside.
-    const MOST_PARTS: usize = 4_096;
+    resolve_within(path, &mut { MOST_PARTS }).unwrap_or_else(|| spelled(path))
+}
+
+/// A path with more missing parts, or links that lead nowhere, is left as it stands.
+const MOST_PARTS: usize = 4_096;
+
+/// The same with so many looks at the disk, which are counted down; none when they do not suffice.
+pub(super) fn resolve_within(path: &Path, looks: &mut usize) -> Option<PathBuf> {
     let mut missing = Vec::new();
     let mut at = path.to_path_buf();
-    for _ in 0..MOST_PARTS {
+    while *looks > 0 {
+        *looks -= 1;
         match at.canonicalize() {
             Ok(mut found) => {
                 for part in missing.iter().rev() {
@@ -55,7 +62,7 @@ pub fn resolve(path: &Path) -> PathBuf {
                         Part::Name(name) => found.push(name),
                     }
                 }
-                return found;
+                return Some(found);
             }
             Err(_) => {
                 // A link that leads nowhere: what would be made is its target.
@@ -71,16 +78,16 @@ pub fn resolve(path: &Path) -> PathBuf {
                     Some(Component::Normal(name)) => missing.push(Part::Name(name.to_owned())),
                     Some(Component::ParentDir) => missing.push(Part::Up),
                     Some(Component::CurDir) => {}
-                    _ => break,
+                    _ => return Some(spelled(path)),
                 }
                 at = parts.as_path().to_path_buf();
                 if at.as_os_str().is_empty() {
-                    break;
+                    return Some(spelled(path));
                 }
             }
         }
     }
-    spelled(path)
+    None
 }
 
 enum Part {
@@ -112,11 +119,17 @@ pub(super) fn protected(path: &Path, home: &Path, own: &[PathBuf]) -> Option<Hit
             own: true,
         });
     }
+    let names: Vec<&str> = path.iter().filter_map(|p| p.to_str()).collect();
+    let at_home = path.strip_prefix(home).ok();
     permission()
         .hardline
         .protected
         .iter()
-        .filter(|entry| falls_under(path, entry, home))
+        .filter(|entry| match entry.place {
+            Place::Absolute => path.starts_with(&entry.path),
+            Place::Home => at_home.is_some_and(|path| path.starts_with(&entry.path)),
+            Place::Anywhere => named(&names, entry),
+        })
         .map(|entry| Hit {
             access: entry.access,
             text: &entry.text,
@@ -131,20 +144,13 @@ pub(super) fn protected(path: &Path, home: &Path, own: &[PathBuf]) -> Option<Hit
         .filter(|hit| hit.access != Access::None)
 }
 
-fn falls_under(path: &Path, entry: &Protected, home: &Path) -> bool {
-    match entry.place {
-        Place::Absolute => path.starts_with(&entry.path),
-        Place::Home => path.starts_with(home.join(&entry.path)),
-        Place::Anywhere => {
-            let mut parts = entry.path.split('/');
-            let (first, second) = (parts.next().unwrap_or_default(), parts.next());
-            let names: Vec<_> = path.iter().filter_map(|p| p.to_str()).collect();
-            names.iter().enumerate().any(|(at, name)| {
-                same(name, first)
-                    && second.is_none_or(|s| names.get(at + 1).is_some_and(|n| same(n, s)))
-            })
-        }
-    }
+/// Whether the entry's name, or its two names, stand somewhere among a path's.
+fn named(names: &[&str], entry: &Protected) -> bool {
+    let mut parts = entry.path.split('/');
+    let (first, second) = (parts.next().unwrap_or_default(), parts.next());
+    names.iter().enumerate().any(|(at, name)| {
+        same(name, first) && second.is_none_or(|s| names.get(at + 1).is_some_and(|n| same(n, s)))
+    })
 }
 
 /// Names are compared without case: some file systems do not tell them apart.

@@ -568,3 +568,5 @@ fn choice(label: &str) -> Choice {
         description: None,
     }
 }
+
+mod hostile;

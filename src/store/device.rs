@@ -21,7 +21,7 @@ use rusqlite::{OptionalExtension as _, Transaction, params};
 use crate::clock;
 use crate::config::files;
 use crate::ids::{SessionId, random_hex};
-use crate::store::db::{Db, Durability, StoreError};
+use crate::store::db::{Cached, Db, Durability, StoreError};
 
 /// All sessions together may take this much disk, or 5 % of the disk when that is less. At the
 /// cap no new turn begins, and the person is told to delete sessions.
@@ -147,7 +147,7 @@ impl Store {
         let used: i64 = self
             .db
             .call(|c| {
-                c.query_row(
+                c.query_row_cached(
                     "select (page_count - freelist_count) * page_size
                      from pragma_page_count, pragma_freelist_count, pragma_page_size",
                     [],
@@ -172,8 +172,8 @@ impl Store {
         let now = clock::now_ms();
         self.db
             .write(Durability::Process, move |t| {
-                t.execute("delete from keys where until < ?1", params![now])?;
-                t.execute(
+                t.execute_cached("delete from keys where until < ?1", params![now])?;
+                t.execute_cached(
                     "delete from audit where time < ?1",
                     params![now - audit::KEPT_MS],
                 )?;
@@ -184,14 +184,14 @@ impl Store {
 }
 
 fn state(t: &Transaction<'_>, name: &str) -> Result<Option<String>, rusqlite::Error> {
-    t.query_row("select value from state where name = ?1", [name], |r| {
+    t.query_row_cached("select value from state where name = ?1", [name], |r| {
         r.get(0)
     })
     .optional()
 }
 
 fn set_state(t: &rusqlite::Connection, name: &str, value: &str) -> Result<(), rusqlite::Error> {
-    t.execute(
+    t.execute_cached(
         "insert into state (name, value) values (?1, ?2)
          on conflict (name) do update set value = excluded.value",
         [name, value],

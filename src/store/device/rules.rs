@@ -3,7 +3,7 @@
 use rusqlite::{Transaction, params};
 
 use crate::ids::SessionId;
-use crate::store::db::{Durability, StoreError};
+use crate::store::db::{Cached, Durability, StoreError};
 use crate::store::device::{Store, json, read_json};
 
 /// A rule as it is kept.
@@ -20,7 +20,7 @@ pub struct RuleRow {
 }
 
 pub(crate) fn put(t: &Transaction<'_>, rule: &RuleRow) -> Result<(), rusqlite::Error> {
-    t.execute(
+    t.execute_cached(
         "insert into rules (id, origin, session, made, by, data) values (?1, ?2, ?3, ?4, ?5, ?6)
          on conflict (id) do update set data = excluded.data, made = excluded.made, by = excluded.by",
         params![
@@ -60,7 +60,7 @@ impl Store {
         let (origin, session) = (origin.to_owned(), session.clone());
         self.db()
             .call(move |c| {
-                c.prepare(
+                c.prepare_cached(
                     "select id, origin, session, made, by, data from rules
                      where origin = ?1 and (session is null or session = ?2) order by made, id",
                 )?
@@ -77,7 +77,7 @@ impl Store {
     pub async fn rules(&self) -> Result<Vec<RuleRow>, StoreError> {
         self.db()
             .call(|c| {
-                c.prepare(
+                c.prepare_cached(
                     "select id, origin, session, made, by, data from rules order by made, id",
                 )?
                 .query_map([], row)?
@@ -104,7 +104,7 @@ impl Store {
         let id = id.to_owned();
         self.db()
             .write(Durability::Disk, move |t| {
-                Ok(t.execute("delete from rules where id = ?1", [id])? > 0)
+                Ok(t.execute_cached("delete from rules where id = ?1", [id])? > 0)
             })
             .await
     }
