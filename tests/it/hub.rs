@@ -1,6 +1,7 @@
 //! The embedded instance, over real sockets.
 
 mod asks;
+mod back;
 mod chats;
 pub(crate) mod device;
 mod linking;

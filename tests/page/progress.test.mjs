@@ -31,10 +31,13 @@ test("thirteen phases, each with its own words", async () => {
     [{ phase: "waiting_for_person", purpose: "git push origin main", since: at(120_000) }, /^waits for you: git push origin main · 2 min/],
     [{ phase: "waiting_for_subagents", count: 2, names: ["review", "callers"], since: at(20_000) }, /^waiting for 2 subagents: review, callers · 2[01] s$/],
     [{ phase: "compacting", since: at(6_000) }, /^making room in the context · [67] s$/],
-    [{ phase: "retrying", model: "qwen3-32b", attempt: 3, of: 5, reason: "connection refused", at: Date.now() + 34_000, since: at(1_000) }, /^qwen3-32b does not answer \(connection refused\)\. Attempt 3 of 5 · next in 3[34] s$/],
-    [{ phase: "retrying", model: "qwen3-32b", attempt: 1, of: 5, at: Date.now() + 5 * 3_600_000, since: at(1_000) }, /^qwen3-32b does not answer\. Attempt 1 of 5 · next at .*\d\d:\d\d$/],
-    [{ phase: "stopped", by: "you", ms: 900, commands: 1, since: at(1_000) }, /^stopped by you · after 0\.9 s · 1 command ended$/],
-    [{ phase: "failed", reason: "qwen3-32b did not answer five times in 2 min", since: at(1_000) }, /^failed: qwen3-32b did not answer five times in 2 min · \d\d:\d\d$/],
+    [{ phase: "retrying", model: "qwen3-32b", attempt: 3, of: 5, reason: "connection refused", at: Date.now() + 34_000, since: at(1_000) }, /^qwen3-32b does not answer \(connection refused\)\. Attempt 3 of 5, next in 3[34] s\.$/],
+    [{ phase: "retrying", model: "qwen3-32b", attempt: 1, of: 5, at: Date.now() + 5 * 3_600_000, since: at(1_000) }, /^qwen3-32b does not answer\. Attempt 1 of 5, next at .*\d\d:\d\d\.$/],
+    [{ phase: "retrying", model: "m1", attempt: 2, of: 5, quota: true, reason: "429", at: Date.now() + 1_800_000, since: at(1_000) }, /^qwen3-32b has no quota left until .*\d\d:\d\d\.$/],
+    [{ phase: "stopped", by: "you", ms: 900, commands: 1, since: at(1_000) }, /^Stopped after 0\.9 s\. 1 command ended\.$/],
+    [{ phase: "stopped", by: "you", since: at(1_000) }, /^Stopped by you at \d\d:\d\d\.$/],
+    [{ phase: "stopped", by: "you", ms: 3, commands: 0, since: at(1_000) }, /^Stopped at once\.$/],
+    [{ phase: "failed", reason: "qwen3-32b did not answer 5 times in 2 min (connection refused). Your message is kept.", since: at(1_000) }, /^qwen3-32b did not answer 5 times in 2 min \(connection refused\)\. Your message is kept\.$/],
   ];
   for (const [progress, words] of table) {
     const ended = ["stopped", "failed"].includes(progress.phase);
@@ -49,12 +52,12 @@ test("thirteen phases, each with its own words", async () => {
 test("silence is told from 30 s on, ways out are offered after 10 min, and nothing is ended", async () => {
   const world = quiet();
   const chat = world.chats.find((one) => one.id === "flaky");
-  chat.progress = { phase: "running_tool", tool: "bash", purpose: "cargo test", since: Date.now() - 27_000 };
-  chat.updated = Date.now() - 27_000;
+  chat.progress = { phase: "running_tool", tool: "bash", purpose: "cargo test", since: Date.now() - 15_000 };
+  chat.updated = Date.now() - 15_000;
   const it = await open(world, "/c/flaky");
   const { page, hub } = it;
   assert.doesNotMatch(await line(page), /quiet/);
-  await until(async () => /^running cargo test · 3\d s · quiet for 3\d s$/.test(await line(page)), "quiet for 30 s", 6_000);
+  await until(async () => /^running cargo test · 3\d s · quiet for 3\d s$/.test(await line(page)), "quiet for 30 s", 25_000);
   await it.close();
   chat.progress.since = Date.now() - 605_000;
   chat.updated = Date.now() - 605_000;
@@ -76,7 +79,7 @@ test("Stop says Stopping until the computer says it is over", async () => {
   await until(async () => (await line(page)) === "It will stop when zephyr is back; it may still be working.");
   hub.device("zephyr", { state: "online", since: Date.now() });
   hub.chat("flaky", { running: false, progress: { phase: "stopped", by: "you", ms: 900, commands: 2, since: Date.now() } });
-  await until(async () => (await line(page)) === "stopped by you · after 0.9 s · 2 commands ended");
+  await until(async () => (await line(page)) === "Stopped after 0.9 s. 2 commands ended.");
   await it.close();
 });
 

@@ -53,9 +53,16 @@ pub struct Queued {
     pub parts: Vec<Value>,
     /// `after` this turn, or at the `next` step.
     pub when: String,
+    /// It stays until a person lets it go.
     pub held: bool,
+    /// It was waiting when the person stopped the turn; what is written after that does not wait
+    /// for it.
+    pub stopped: bool,
     pub made: i64,
 }
+
+/// What the column `held` says of a message that Stop held.
+const BY_STOP: i64 = 2;
 
 fn queued(row: &Row<'_>) -> Result<Queued, rusqlite::Error> {
     let parts: String = row.get(2)?;
@@ -65,6 +72,7 @@ fn queued(row: &Row<'_>) -> Result<Queued, rusqlite::Error> {
         parts: serde_json::from_str(&parts).unwrap_or_default(),
         when: row.get(3)?,
         held: row.get(4)?,
+        stopped: row.get::<_, i64>(4)? == BY_STOP,
         made: row.get(5)?,
     })
 }
@@ -95,6 +103,29 @@ impl HubStore {
         self.db
             .write(Durability::Disk, move |t| {
                 add(t, &device, chat.as_deref(), kind, &key, &body)
+            })
+            .await
+    }
+
+    /// Adds a stop of a chat's turn and holds what waits for its end: who stops a turn does not
+    /// want the next to begin. The same key again changes nothing.
+    pub async fn add_stop(
+        &self,
+        device: String,
+        chat: String,
+        key: String,
+        body: Value,
+    ) -> Result<bool, StoreError> {
+        self.db
+            .write(Durability::Disk, move |t| {
+                let new = add(t, &device, Some(&chat), "stop", &key, &body)?;
+                if new {
+                    t.execute(
+                        "update queue set held = ?2 where chat = ?1 and held = 0",
+                        params![chat, BY_STOP],
+                    )?;
+                }
+                Ok(new)
             })
             .await
     }
@@ -338,7 +369,8 @@ impl HubStore {
             .await
     }
 
-    /// A steer that the device does not take becomes an ordinary waiting message again.
+    /// A steer that the device does not take becomes an ordinary waiting message again, held when
+    /// its turn was stopped meanwhile.
     pub async fn steer_back(&self, id: i64) -> Result<(), StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
@@ -351,13 +383,16 @@ impl HubStore {
                 t.execute(
                     "insert or ignore into queue (chat, key, place, text, parts, at, held, made)
                      values (?1, ?2, (select coalesce(min(place), 1) - 1 from queue
-                       where chat = ?1), ?3, ?4, 'after', 0, ?5)",
+                       where chat = ?1), ?3, ?4, 'after',
+                       case when exists (select 1 from work where chat = ?1 and kind = 'stop'
+                         and made >= ?5) then ?6 else 0 end, ?5)",
                     params![
                         chat,
                         key,
                         body.get("text").and_then(Value::as_str).unwrap_or(""),
                         body.get("parts").cloned().unwrap_or_default().to_string(),
-                        made
+                        made,
+                        BY_STOP
                     ],
                 )?;
                 Ok(())
@@ -421,8 +456,8 @@ fn take_first(
     let first = t
         .query_row(
             "select key, text, parts, at, held, made from queue
-             where chat = ?1 and (?2 is null or key = ?2) order by place limit 1",
-            params![chat, key],
+             where chat = ?1 and (?2 is null or key = ?2) and held != ?3 order by place limit 1",
+            params![chat, key, BY_STOP],
             queued,
         )
         .optional()?;

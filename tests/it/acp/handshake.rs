@@ -156,7 +156,10 @@ async fn wrong_params_are_an_error_and_the_link_lives() {
             json!({ "ask": "a", "digest": "d", "outcome": "allow", "note": huge }),
         ),
         ("_lembas/directories", json!({ "path": 3 })),
-        ("_lembas/token", json!({ "token": "with space" })),
+        (
+            "_lembas/token",
+            json!({ "token", "retry", "rewind": "with space" }),
+        ),
         ("_lembas/token", json!({})),
         ("_lembas/token", Value::Null),
     ];

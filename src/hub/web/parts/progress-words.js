@@ -22,8 +22,8 @@ export function phaseWords(progress, now = knownNow()) {
   const work = (key, values, time = ran()) => ({ shape: "work", tone: "on", key, values: values ?? {}, time });
   switch (p.phase) {
     case "queued": return { shape: "q", key: p.position ? "phase.queued.at" : "phase.queued", values: { nth: nth(p.position) }, time: ran() };
-    case "waiting_for_model": return work("phase.waiting_for_model", { model: p.model });
-    case "loading_model": return p.percent === undefined || p.percent === null ? work("phase.loading_model", { model: p.model }) : work("phase.loading_model.percent", { model: p.model, percent: Math.round(p.percent) });
+    case "waiting_for_model": return work("phase.waiting_for_model", { model: modelName(p.model) });
+    case "loading_model": return p.percent === undefined || p.percent === null ? work("phase.loading_model", { model: modelName(p.model) }) : work("phase.loading_model.percent", { model: modelName(p.model), percent: Math.round(p.percent) });
     case "reading_prompt": return p.total ? work("phase.reading_prompt.of", { tokens: count(p.tokens ?? 0), total: count(p.total) }) : work("phase.reading_prompt");
     case "thinking": return work("phase.thinking");
     case "writing": return p.tokens ? work("phase.writing", {}, t("tokens", { n: p.tokens, count: count(p.tokens) })) : work("phase.writing");
@@ -31,18 +31,30 @@ export function phaseWords(progress, now = knownNow()) {
     case "waiting_for_person": return { shape: "you", tone: "you", key: p.purpose || p.command ? "phase.waiting_for_person" : "phase.waiting_for_person.bare", values: { what: p.purpose || p.command }, time: ran() };
     case "waiting_for_subagents": return work(p.names?.length ? "phase.waiting_for_subagents.named" : "phase.waiting_for_subagents", { n: p.count, names: (p.names ?? []).join(", ") });
     case "compacting": return work("phase.compacting");
-    case "retrying": return { shape: "q", key: p.reason ? "phase.retrying.why" : "phase.retrying", values: { model: p.model ?? t("the.model"), attempt: p.attempt, of: p.of, reason: p.reason }, time: nextTry(p.at, now) };
-    case "stopped": return { shape: "pause", key: p.by && !["you", "stop"].includes(p.by) ? "phase.stopped.by" : "phase.stopped", values: { by: p.by }, time: p.ms === undefined ? clock(p.since) : stoppedFacts(p) };
-    case "failed": return { shape: "fail", tone: "bad", key: "phase.failed", values: { reason: p.reason ?? t("unknown.reason") }, time: clock(p.since) };
+    case "retrying":
+      if (p.quota && p.at) return { shape: "q", key: "phase.quota", values: { model: modelName(p.model), time: moment(p.at) }, time: "" };
+      return { shape: "q", key: p.reason ? "phase.retrying.why" : "phase.retrying", values: { model: modelName(p.model), attempt: p.attempt, of: p.of, reason: p.reason }, time: nextTry(p.at, now), comma: true };
+    case "stopped": return { shape: "pause", key: "phase.other", values: { text: stoppedWords(p) }, time: "" };
+    // Its reason is a sentence that says what failed.
+    case "failed": return p.reason ? { shape: "fail", tone: "bad", key: "phase.other", values: { text: p.reason }, time: "" } : { shape: "fail", tone: "bad", key: "phase.failed", values: { reason: t("unknown.reason") }, time: clock(p.since) };
     default: return work("phase.other", { text: p.text ?? String(p.phase).replaceAll("_", " ") });
   }
 }
 
-const stoppedFacts = (p) => [t("phase.after", { time: span(p.ms) }), p.commands && t("phase.commands", { n: p.commands })].filter(Boolean).join(" · ");
+// A model as its person calls it; the computer knows it by the id it is served under.
+const modelName = (id) => store.models.find((one) => one.id === id)?.name ?? id ?? t("the.model");
+
+// Said the same wherever it is read: how long it took where that is known, else when it was.
+function stoppedWords(p) {
+  const by = p.by && !["you", "stop"].includes(p.by) ? p.by : t("you");
+  const how = p.ms === undefined ? t("phase.stopped.at", { by, time: clock(p.since) }) : p.ms < 50 ? t("phase.stopped.now") : t("phase.stopped.after", { time: span(p.ms) });
+  return [how, p.commands && t("phase.commands", { n: p.commands })].filter(Boolean).join(". ");
+}
 
 function nextTry(at, now) {
   if (!at) return "";
   const left = at - now;
+  if (left <= 0) return t("trying.now");
   return left > HOUR ? t("phase.next.at", { time: moment(at) }) : t("phase.next.in", { time: span(Math.max(0, Math.ceil(left / 1000) * 1000)) });
 }
 
