@@ -9,6 +9,7 @@ mod scheduled;
 mod sessions;
 mod streams;
 mod turns;
+mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -179,6 +180,8 @@ const ALL: &[&str] = &[
     "progress",
     "agents",
     "token",
+    "retry",
+    "rewind",
 ];
 
 fn instance(grant: &str) -> Origin {

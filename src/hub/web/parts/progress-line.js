@@ -10,7 +10,7 @@ import { everySecond, hubNow, when } from "../time.js";
 import { rich, t } from "../words.js";
 import { polite, progress } from "../announce.js";
 import { toast } from "./toast.js";
-import { chatWords, longQuiet, phaseWords } from "./progress-words.js";
+import { chatWords, lastHeard, longQuiet } from "./progress-words.js";
 import { lastTurn, retryActs, stoppedActs, waits } from "./turn-acts.js";
 
 // Stop presses whose end is not heard yet: chat → { turn, at, trouble }.
@@ -53,7 +53,7 @@ export class ProgressLine extends HTMLElement {
       return { shape: away ? "away" : "work", words: [t(key, { device: device?.name ?? "" })], plain: t(key, { device: device?.name ?? "" }), time: "" };
     }
     if (device && device.state === "away") {
-      const last = chat.progress && chat.running ? phaseWords(chat.progress, device.since) : null;
+      const last = lastHeard(chat, device);
       const since = when(device.since, "moment");
       const lastWords = last ? t(last.key, last.values) : device.last_words;
       const words = last ? rich("away.heard", { device: device.name, since, last: lastWords }) : rich("away", { device: device.name, since });
@@ -93,14 +93,14 @@ export class ProgressLine extends HTMLElement {
   }
 
   stopped(chat, words) {
-    return !words.away && !words.ask && !chat.running && chat.progress?.phase === "stopped" && !chat.closed && !chat.archived;
+    return words.shape === "pause" && !words.ask && !chat.running && chat.progress?.phase === "stopped" && !chat.closed && !chat.archived;
   }
 
   // The ways on when the turn was stopped (moment 4), failed, or waits for a model (moment 11).
   acts(chat, words) {
     const tell = (name, detail) => this.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
     const choose = () => tell("choose");
-    if (words.away || words.ask || chat.closed || stopping.has(chat.id)) return [];
+    if (words.away || words.ask || chat.closed || stopping.has(chat.id) || store.devices.get(chat.device)?.state === "revoked") return [];
     if (this.stopped(chat, words)) return stoppedActs(chat, store.logs.get(chat.id), { say: () => tell("write"), back: (text) => tell("take-back", text) });
     if (chat.running && chat.progress?.phase === "retrying") return retryActs(chat, { redraw: () => this.draw(), choose });
     if (chat.running || chat.progress?.phase !== "failed") return [];

@@ -33,10 +33,10 @@ export function phaseWords(progress, now = knownNow()) {
     case "compacting": return work("phase.compacting");
     case "retrying":
       if (p.quota && p.at) return { shape: "q", key: "phase.quota", values: { model: modelName(p.model), time: moment(p.at) }, time: "" };
-      return { shape: "q", key: p.reason ? "phase.retrying.why" : "phase.retrying", values: { model: modelName(p.model), attempt: p.attempt, of: p.of, reason: p.reason }, time: nextTry(p.at, now), comma: true };
+      return { shape: "q", key: retryKey(p.reason), values: { model: modelName(p.model), attempt: p.attempt, of: p.of, reason: p.reason }, time: nextTry(p.at, now), comma: true };
     case "stopped": return { shape: "pause", key: "phase.other", values: { text: stoppedWords(p) }, time: "" };
-    // Its reason is a sentence that says what failed.
-    case "failed": return p.reason ? { shape: "fail", tone: "bad", key: "phase.other", values: { text: p.reason }, time: "" } : { shape: "fail", tone: "bad", key: "phase.failed", values: { reason: t("unknown.reason") }, time: clock(p.since) };
+    // A sentence of the computer's says itself what failed.
+    case "failed": return /[.!?]$/.test(p.reason ?? "") ? { shape: "fail", tone: "bad", key: "phase.other", values: { text: p.reason }, time: "" } : { shape: "fail", tone: "bad", key: "phase.failed", values: { reason: p.reason ?? t("unknown.reason") }, time: clock(p.since) };
     default: return work("phase.other", { text: p.text ?? String(p.phase).replaceAll("_", " ") });
   }
 }
@@ -49,6 +49,13 @@ function stoppedWords(p) {
   const by = p.by && !["you", "stop"].includes(p.by) ? p.by : t("you");
   const how = p.ms === undefined ? t("phase.stopped.at", { by, time: clock(p.since) }) : p.ms < 50 ? t("phase.stopped.now") : t("phase.stopped.after", { time: span(p.ms) });
   return [how, p.commands && t("phase.commands", { n: p.commands })].filter(Boolean).join(". ");
+}
+
+// A server that refused did answer: only one that was not heard "does not answer".
+function retryKey(reason) {
+  if (!reason) return "phase.retrying";
+  const status = /answered (\d{3})/.exec(reason)?.[1];
+  return status === "429" ? "phase.retrying.full" : status ? "phase.retrying.fault" : "phase.retrying.why";
 }
 
 function nextTry(at, now) {
@@ -86,21 +93,34 @@ export function chatWords(chat) {
     return { shape: "you", tone: "you", words: rich("phase.waiting_for_person", { what }), plain: t("phase.waiting_for_person", { what }), time: elapsed(ask.made), ask };
   }
   // Nothing is heard of it any more, and nothing will be: what it did last is not what it does.
-  if (device?.state === "revoked") return { shape: "cut", words: [t("chat.revoked")], plain: t("chat.revoked"), time: "" };
-  if (device && device.state === "away" && (chat.running || chat.progress)) {
-    const last = chat.progress ? phaseWords(chat.progress, device.since) : null;
-    if (last && chat.running) {
+  if (device?.state === "revoked") {
+    const last = lastHeard(chat, device);
+    const [key, values] = last ? ["chat.revoked.heard", { last: t(last.key, last.values) }] : ["chat.revoked", {}];
+    return { shape: "cut", words: rich(key, values), plain: t(key, values), time: "" };
+  }
+  if (device && device.state === "away" && chat.running) {
+    const last = lastHeard(chat, device);
+    if (last) {
       const inner = t(last.key, last.values);
       return { shape: "away", words: rich("chat.last_heard", { last: inner }), plain: t("chat.last_heard", { last: inner }), time: "", away: true };
     }
   }
   if (chat.progress && (chat.running || ["stopped", "failed"].includes(chat.progress.phase))) {
-    const p = phaseWords(chat.progress);
+    const p = phaseWords(progressOf(chat));
     const quiet = quietFor(chat);
     const time = [p.time, quiet ? t("phase.quiet", { time: quietSpan(quiet) }) : ""].filter(Boolean).join(" · ");
     return { ...p, words: rich(p.key, p.values), plain: t(p.key, p.values), time };
   }
   return { shape: chat.updated ? "done" : "open", words: [t(chat.turn ? "chat.done" : "chat.ready")], plain: t(chat.turn ? "chat.done" : "chat.ready"), time: "" };
+}
+
+// The model is named even where the computer does not say it with the phase (U23).
+const progressOf = (chat) => ({ ...chat.progress, model: chat.progress.model ?? store.models.find((one) => one.id === chat.model)?.name });
+
+/** What the agent did when its computer was last heard: a lost link does not change that (U33). Null when it did nothing. */
+export function lastHeard(chat, device) {
+  if (!chat.progress || !(chat.running || ["stopped", "failed"].includes(chat.progress.phase))) return null;
+  return phaseWords(progressOf(chat), device.since);
 }
 
 /** An ask in a few words: the command, of a long one the part that made it ask. */
