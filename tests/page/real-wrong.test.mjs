@@ -134,12 +134,16 @@ test("Stop with a message that waits: it is held, the changes are shown, and the
 
 test("a model that is down: which, why, and another one goes on with the same turn", { skip }, async () => {
   const chat = await open("!down What now?");
-  await page.locator("l-progress").getByText(/^scripted does not answer \(.*503.*\)\. Attempt \d of 5, /).waitFor();
+  await page.locator("l-progress").getByText(/^scripted had a fault \(.*503.*\)\. Attempt \d of 5, /).waitFor();
   await page.getByRole("button", { name: "Try now" }).waitFor();
   await page.getByRole("button", { name: "Use another model" }).click();
   await page.getByRole("dialog").getByLabel(/practice model/).check();
   await page.getByRole("dialog").getByRole("button", { name: "Done" }).click();
-  const got = await it.ended(chat.id);
+  // The same turn goes on: nothing was said again, and the other model answers.
+  const got = await until(async () => {
+    const now = await it.api("GET", `/chats/${chat.id}`);
+    return now.items.some((one) => one.kind === "text") && now;
+  }, "the other model answers", 30_000);
   assert.equal(got.items.filter((one) => one.kind === "said").length, 1, "the same turn");
   assert.equal(got.chat.model, "practice");
 });
