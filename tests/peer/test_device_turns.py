@@ -216,12 +216,12 @@ async def test_only_followed_sessions_stream(tmp_path):
 async def test_back_to_before_a_message(tmp_path):
     """J4 N1: what is taken back stays, says so, and is sent to the model no more."""
     async with linked(tmp_path) as b:
-        b.model.script("one", Step("First."))
-        b.model.script("two", Step("Wrong."))
-        b.model.script("three", Step("Third."))
+        b.model.script("say it first", Step("First."))
+        b.model.script("say it wrongly", Step("Wrong."))
+        b.model.script("say it thirdly", Step("Third."))
         session = await b.open()
-        await b.turn(session, "one")
-        await b.turn(session, "two")
+        await b.turn(session, "say it first")
+        await b.turn(session, "say it wrongly")
         prompt = b.reader[session].of("user_message_chunk")[-1].seq
         back = {"sessionId": session, "seq": prompt, "key": "back-1"}
         answer = await b.link.rpc.request("_lembas/rewind", back)
@@ -233,9 +233,9 @@ async def test_back_to_before_a_message(tmp_path):
         wrong = b.link.rpc.request("_lembas/rewind", {"sessionId": session, "seq": prompt, "key": "back-2"})
         assert (await refused(wrong)).code == -32602
         assert b.reader[session].text() == ["First.", "Wrong."]
-        await b.turn(session, "three")
-        sent = str(b.model.asked("three")[0]["messages"])
-        assert "First." in sent and "Wrong." not in sent and "two" not in sent
+        await b.turn(session, "say it thirdly")
+        sent = str(b.model.asked("say it thirdly")[0]["messages"])
+        assert "First." in sent and "Wrong." not in sent and "say it wrongly" not in sent
 
 
 async def test_retry(tmp_path):
