@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::asked::{Body, Path};
 use super::auth::Signed;
 use super::chats::own;
 use super::devices::{peer, refused};
@@ -45,9 +45,8 @@ pub(super) async fn rewind(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
-    body: Result<Json<Rewind>, JsonRejection>,
+    Body(body): Body<Rewind>,
 ) -> ApiResult<Json<Value>> {
-    let Json(body) = body?;
     good_key(&body.key)?;
     let chat = own(&shared, &signed, id).await?;
     if chat.running {
