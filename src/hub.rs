@@ -24,6 +24,7 @@ mod pairing;
 mod render;
 mod sse;
 mod tls;
+mod turns;
 mod unattended;
 mod v1;
 mod view;

@@ -4,6 +4,7 @@
 //! commands. Everything a session is can be read from its journal, so a turn that is parked, or
 //! that the daemon left open when it stopped, goes on from there.
 
+mod back;
 mod begin;
 mod follow;
 mod handle;
@@ -89,6 +90,8 @@ pub enum SessionError {
     TooMany(usize),
     #[error("the key {0} was used with other content")]
     Key(String),
+    #[error("item {} is no message that can be taken back", .0.0)]
+    NoPrompt(Seq),
     #[error("{0}")]
     Refused(String),
     #[error("cannot save: {0}")]

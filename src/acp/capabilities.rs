@@ -37,10 +37,14 @@ pub enum Capability {
     Agents,
     /// A new token over the live link.
     Token,
+    /// `_lembas/retry`.
+    Retry,
+    /// `_lembas/rewind`.
+    Rewind,
 }
 
 impl Capability {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Resume,
         Self::Asks,
         Self::Directories,
@@ -48,6 +52,8 @@ impl Capability {
         Self::Progress,
         Self::Agents,
         Self::Token,
+        Self::Retry,
+        Self::Rewind,
     ];
 
     /// The feature that a method belongs to; none: it is part of the base.
@@ -60,6 +66,8 @@ impl Capability {
             "_lembas/directories" => Some(Self::Directories),
             "_lembas/monitor" => Some(Self::Scheduled),
             "_lembas/token" => Some(Self::Token),
+            "_lembas/retry" => Some(Self::Retry),
+            "_lembas/rewind" => Some(Self::Rewind),
             _ => None,
         }
     }

@@ -130,6 +130,7 @@ pub(crate) fn session(error: &SessionError) -> RpcError {
         ),
         SessionError::TooMany(_) => busy("full", &text, 60),
         SessionError::Key(_) => bad("key", text),
+        SessionError::NoPrompt(_) => bad("prompt", text),
         SessionError::Refused(_) => Refusal::new(REFUSED, "refused", text).into(),
         SessionError::Store(_) => {
             RpcError::internal(text.clone()).with_data(json!({ "reason": "store", "text": text }))

@@ -4,6 +4,7 @@
 //! may be asked at all (`limits`). Not here: what `remote` answers, but its names.
 
 mod asks;
+mod back;
 mod state;
 
 use std::path::PathBuf;
@@ -48,7 +49,7 @@ const STOP: std::time::Duration = std::time::Duration::from_secs(10);
 
 pub(crate) fn table() -> Methods {
     let mut table = RpcModule::new(());
-    let methods: [(&'static str, Method); 10] = [
+    let methods: [(&'static str, Method); 12] = [
         ("_lembas/status", |asked, params| {
             state::status(asked, params).boxed()
         }),
@@ -62,6 +63,12 @@ pub(crate) fn table() -> Methods {
             unfollow(asked, params).boxed()
         }),
         ("_lembas/stop", |asked, params| stop(asked, params).boxed()),
+        ("_lembas/retry", |asked, params| {
+            back::retry(asked, params).boxed()
+        }),
+        ("_lembas/rewind", |asked, params| {
+            back::rewind(asked, params).boxed()
+        }),
         ("_lembas/answer", |asked, params| {
             asks::answer(asked, params).boxed()
         }),

@@ -55,6 +55,8 @@ pub trait OneSession: Send + Sync + 'static {
     fn summary(&self) -> BoxFuture<'_, Summary>;
     fn prompt(&self, prompt: Prompt) -> BoxFuture<'_, Result<TurnDone, SessionError>>;
     fn stop(&self, turn: Option<u32>, why: StopWhy) -> BoxFuture<'_, Stopped>;
+    fn retry(&self, turn: Option<u32>) -> BoxFuture<'_, bool>;
+    fn rewind<'a>(&'a self, to: Seq, by: &'a str) -> BoxFuture<'a, Result<Seq, SessionError>>;
     fn answer(&self, answer: Answer) -> BoxFuture<'_, Result<i64, AnswerError>>;
     fn asks(&self) -> BoxFuture<'_, Vec<OpenAsk>>;
     fn ask_heard<'a>(&'a self, ask: &'a AskId) -> BoxFuture<'a, ()>;
@@ -141,6 +143,14 @@ impl OneSession for Session {
 
     fn answer(&self, answer: Answer) -> BoxFuture<'_, Result<i64, AnswerError>> {
         Self::answer(self, answer).boxed()
+    }
+
+    fn retry(&self, turn: Option<u32>) -> BoxFuture<'_, bool> {
+        Self::retry(self, turn).boxed()
+    }
+
+    fn rewind<'a>(&'a self, to: Seq, by: &'a str) -> BoxFuture<'a, Result<Seq, SessionError>> {
+        Self::rewind(self, to, by).boxed()
     }
 
     fn asks(&self) -> BoxFuture<'_, Vec<OpenAsk>> {

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::agent::asks::{Answer, AnswerError, Waits};
 use crate::agent::gate::{Gate, Understood};
@@ -80,6 +80,7 @@ pub struct Driver {
     turn: Turn,
     doing: Doing,
     answers: mpsc::Receiver<AnswerCmd>,
+    retry: Arc<Notify>,
     stop: StopSignal,
     tools: Tasks,
     permits: HashMap<AskId, OwnedSemaphorePermit>,
@@ -105,6 +106,8 @@ pub struct Parts {
     pub turn: u32,
     pub doing: Doing,
     pub answers: mpsc::Receiver<AnswerCmd>,
+    /// Told when a person does not want to wait for the next try.
+    pub retry: Arc<Notify>,
     pub stop: StopSignal,
     /// Of this turn alone: what its tools run as.
     pub tools: Tasks,
@@ -128,6 +131,7 @@ impl Driver {
             history,
             doing: parts.doing,
             answers: parts.answers,
+            retry: parts.retry,
             stop: parts.stop,
             tools: parts.tools,
             permits: HashMap::new(),

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::auth::Signed;
 use super::error::{ApiError, ApiResult};
 use super::{
-    Shared, asks, auth, chats, devices, front, messages, models, pairing, sse, unattended,
+    Shared, asks, auth, chats, devices, front, messages, models, pairing, sse, turns, unattended,
 };
 use crate::clock::{now_ms, timeout};
 use crate::store::hub::chats::ChatFilter;
@@ -59,6 +59,8 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
         .route("/chats/{id}/queue/{key}/send", post(messages::send))
         .route("/chats/{id}/queue/{key}/hold", post(messages::hold))
         .route("/chats/{id}/stop", post(messages::stop))
+        .route("/chats/{id}/retry", post(turns::retry))
+        .route("/chats/{id}/rewind", post(turns::rewind))
         .route("/chats/{id}/draft", put(messages::draft))
         .route("/asks", get(asks::index))
         .route("/asks/{ask}", post(asks::answer))

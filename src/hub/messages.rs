@@ -132,6 +132,7 @@ pub(super) async fn put(shared: &Shared, chat: &Chat, new: New) -> ApiResult<&'s
         parts: new.parts,
         when: when.word().to_owned(),
         held: false,
+        stopped: false,
         made: now_ms(),
     };
     let (device, id) = (chat.device.clone(), chat.id.clone());
@@ -371,7 +372,8 @@ pub(super) struct Stop {
     key: String,
 }
 
-/// `POST /chats/{id}/stop`: said to the computer until it answers.
+/// `POST /chats/{id}/stop`: said to the computer until it answers. What waits for the end of the
+/// turn is held.
 pub(super) async fn stop(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
@@ -384,11 +386,12 @@ pub(super) async fn stop(
     let (device, id) = (chat.device.clone(), chat.id.clone());
     let added = shared
         .store
-        .add_asked(device.clone(), id, "stop", body.key, params);
+        .add_stop(device.clone(), id.clone(), body.key, params);
     if !added.await? {
         return Err(used_key());
     }
     shared.links.wake(&device);
+    tell_queue(&shared, &id).await;
     let away = shared.links.get(&device).is_none();
     let state = if away { "waiting" } else { "sent" };
     Ok((StatusCode::ACCEPTED, Json(json!({ "state": state }))))

@@ -144,10 +144,13 @@ pub(crate) async fn chat(shared: &Shared, c: &Chat) -> Result<Value, StoreError>
         "archived": c.archived, "queue": queue, "draft": c.draft,
     });
     let link = shared.links.get(&c.device);
-    let steer = link.is_some_and(|l| l.can("steer"));
+    let can = |name: &str| link.as_ref().is_some_and(|l| l.can(name)).then_some(true);
     if let Some(map) = value.as_object_mut() {
-        // Words at the next step of a running turn are offered only where the computer takes them.
-        put(map, "steer", steer.then_some(true));
+        // Words at the next step of a running turn, another try at once, and the way back are
+        // offered only where the computer has them.
+        put(map, "steer", can("steer"));
+        put(map, "retry", can("retry"));
+        put(map, "rewind", can("rewind"));
         put(map, "wanted", c.wanted.clone());
         put(map, "lowered", c.lowered.clone());
         put(map, "closed", c.closed.clone());
@@ -178,7 +181,7 @@ pub(crate) async fn queue(shared: &Shared, c: &Chat) -> Result<Value, StoreError
     for one in shared.store.queue(c.id.clone()).await? {
         list.push(json!({
             "key": one.key, "text": one.text, "parts": one.parts, "when": one.when,
-            "held": one.held, "state": "saved", "made": one.made,
+            "held": one.held, "stopped": one.stopped, "state": "saved", "made": one.made,
         }));
     }
     Ok(Value::Array(list))

@@ -1,9 +1,10 @@
 //! How a turn begins: keys, limits, the note of what changed, one commit, and the driver.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::agent::driver::{Driver, Parts};
 use crate::agent::instructions;
@@ -247,6 +248,7 @@ impl SessionTask {
         let fixed = self.fixed(row).await?;
         let items = self.journal.store().history(&self.facts.id).await?;
         let (answers, mailbox) = mpsc::channel(ANSWERS);
+        let retry = Arc::new(Notify::new());
         let stop = StopSignal::default();
         let tools = self.tasks.child();
         let driver = Driver::new(Parts {
@@ -258,6 +260,7 @@ impl SessionTask {
             turn,
             doing: self.doing.clone(),
             answers: mailbox,
+            retry: Arc::clone(&retry),
             stop: stop.clone(),
             tools: tools.clone(),
         });
@@ -265,6 +268,7 @@ impl SessionTask {
             turn,
             stop,
             tools,
+            retry,
             answers,
             done: self.tasks.spawn("turn", driver.run()),
             prompts: Vec::new(),

@@ -96,6 +96,24 @@ impl Session {
             .unwrap_or(Stopped::Gone)
     }
 
+    /// Ends the wait before a model that failed is asked again, in this turn or in the one that
+    /// runs. False: nothing is waited for.
+    pub async fn retry(&self, turn: Option<u32>) -> bool {
+        self.ask(|reply| SessionCmd::Retry(turn, reply))
+            .await
+            .unwrap_or(false)
+    }
+
+    /// Takes the session back to before the prompt `to`: what stands from there on is kept and
+    /// not sent to the model any more. Answers the number of the item that says so.
+    ///
+    /// # Errors
+    /// While a turn runs, for what is no prompt or was taken back, and when it cannot be saved.
+    pub async fn rewind(&self, to: Seq, by: &str) -> Result<Seq, SessionError> {
+        let by = by.to_owned();
+        self.ask(|reply| SessionCmd::Rewind(to, by, reply)).await?
+    }
+
     pub async fn answer(&self, answer: Answer) -> Result<i64, AnswerError> {
         let ask = answer.ask.clone();
         let said = self

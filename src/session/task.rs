@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Weak};
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::agent::asks::AnswerError;
@@ -15,6 +15,7 @@ use crate::agent::turn::Turn;
 use crate::agent::{SessionFacts, Settings, words};
 use crate::config::Mode;
 use crate::context::Fixed;
+use crate::ids::Seq;
 use crate::rt::Tasks;
 use crate::session::registry::{Common, Loaded, RemoteTurn};
 use crate::session::{Prompt, Scheduled, SessionError, Stopped, TurnDone};
@@ -37,6 +38,12 @@ pub(super) type PromptReply = Reply<Result<TurnDone, SessionError>>;
 pub(super) enum SessionCmd {
     Prompt(Prompt, PromptReply),
     Stop(Option<u32>, StopWhy, Reply<Stopped>),
+    /// Ends the wait for the next try of a model request, of this turn or of the one that runs.
+    /// Answers whether there was one.
+    Retry(Option<u32>, Reply<bool>),
+    /// Takes back all from a prompt on; by whom, in words. Answers the number of the item that
+    /// says so.
+    Rewind(Seq, String, Reply<Result<Seq, SessionError>>),
     Answer(AnswerCmd),
     Change(Change, Reply<Result<(), SessionError>>),
     Resume(Reply<Result<(), SessionError>>),
@@ -59,6 +66,8 @@ pub(super) struct Running {
     pub(super) stop: StopSignal,
     /// What the turn's tools run as.
     pub(super) tools: Tasks,
+    /// Ends the wait before a model is asked again.
+    pub(super) retry: Arc<Notify>,
     pub(super) answers: mpsc::Sender<AnswerCmd>,
     pub(super) done: JoinHandle<Option<Result<Ended, StoreError>>>,
     pub(super) prompts: Vec<PromptReply>,
@@ -124,6 +133,12 @@ impl SessionTask {
         match cmd {
             SessionCmd::Prompt(prompt, reply) => self.prompt(prompt, reply).await,
             SessionCmd::Stop(turn, why, reply) => self.stop(turn, why, reply),
+            SessionCmd::Retry(turn, reply) => {
+                let _gone = reply.send(self.retry(turn));
+            }
+            SessionCmd::Rewind(to, by, reply) => {
+                let _gone = reply.send(self.rewind(to, by).await);
+            }
             SessionCmd::Answer(cmd) => self.answer(cmd),
             SessionCmd::Change(change, reply) => {
                 let _gone = reply.send(self.change(change).await);
@@ -297,7 +312,7 @@ impl SessionTask {
         let mut bodies: Vec<Body> = lost.collect();
         for body in &bodies {
             ended.apply(&Item {
-                seq: crate::ids::Seq(0),
+                seq: Seq(0),
                 turn: row.turn,
                 time: 0,
                 body: body.clone(),

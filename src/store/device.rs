@@ -8,6 +8,7 @@ pub mod audit;
 pub mod items;
 pub mod keys;
 pub mod refused;
+pub mod rewind;
 pub mod rules;
 pub mod sessions;
 pub mod tables;

@@ -358,6 +358,12 @@ pub enum Body {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         compacted: Option<Compacted>,
     },
+    /// The person took the session back to before a prompt: what stands from `to` up to here stays
+    /// in the journal and is not sent to the model any more (spec/acp.md, J4).
+    Rewound {
+        to: Seq,
+        by: String,
+    },
     /// A turn's only end.
     TurnEnd {
         stop: Stop,

@@ -180,6 +180,8 @@ const ALL: &[&str] = &[
     "progress",
     "agents",
     "token",
+    "retry",
+    "rewind",
 ];
 
 fn instance(grant: &str) -> Origin {

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod asks;
+mod back;
 mod chats;
 pub(crate) mod device;
 mod floods;

@@ -2,6 +2,7 @@
 //! judge that do as they are told.
 
 mod asks;
+mod back;
 mod context;
 mod dialects;
 mod disk;

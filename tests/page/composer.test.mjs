@@ -233,3 +233,28 @@ test("folders are looked through under the roots only; one outside is refused in
   assert.ok(hub.calls("GET", /directories$/).length >= 2);
   await it.close();
 });
+
+test("two tabs with the same draft: sent in one, it is gone in the other; other words stay", async () => {
+  const it = await open(idle(), "/c/idle");
+  const { page, hub } = it;
+  await page.locator("#message").fill("the same words");
+  const other = await it.another();
+  assert.equal(await other.locator("#message").inputValue(), "the same words");
+  await other.locator("#message").focus();
+  await other.keyboard.press("End");
+  await other.keyboard.type(", and more");
+  await until(async () => (await page.locator("#message").inputValue()) === "the same words, and more", "one draft in both");
+  await page.bringToFront();
+  await page.locator("#message").press("Enter");
+  await until(() => sends(hub).length === 1);
+  await until(async () => (await other.locator("#message").inputValue()) === "", "it is sent, not waiting to be sent again");
+  // Words of its own are nobody else's to take.
+  await page.locator("#message").fill("mine");
+  await until(async () => (await other.locator("#message").inputValue()) === "mine");
+  await other.evaluate(() => { document.querySelector("#message").value = "yours"; });
+  await page.locator("#message").fill("mine, longer");
+  await page.locator("#message").press("Enter");
+  await until(() => sends(hub).length === 2);
+  assert.equal(await other.locator("#message").inputValue(), "yours");
+  await it.close();
+});

@@ -37,12 +37,16 @@ export class Program {
     return this.said;
   }
 
+  /** Ends it as a person would; what it kept stays. */
+  async end() {
+    if (!this.up || this.up.exitCode !== null) return;
+    const ended = new Promise((done) => this.up.once("exit", done));
+    this.up.kill("SIGTERM");
+    await ended;
+  }
+
   async stop() {
-    if (this.up && this.up.exitCode === null) {
-      const ended = new Promise((done) => this.up.once("exit", done));
-      this.up.kill("SIGTERM");
-      await ended;
-    }
+    await this.end();
     rmSync(this.base, { recursive: true, force: true });
   }
 

@@ -231,7 +231,7 @@ test("Stop says how long it took and what it ended", { skip }, async () => {
   await page.goto(`${it.url}/c/${chat.id}`);
   await page.locator("details.step[data-status=running]").waitFor();
   await page.getByRole("button", { name: "Stop", exact: true }).click();
-  await page.locator("l-progress").getByText(/stopped by you.*after .*s · 1 command ended/).waitFor();
+  await page.locator("l-progress").getByText(/Stopped after .*s\. 1 command ended\./).waitFor();
   const { items } = await it.ended(chat.id);
   assert.equal(items.find((one) => one.kind === "step").status, "cancelled");
 });
@@ -268,7 +268,7 @@ test("a model that fails: why, another model, and the same words again", { skip 
   const chat = await it.chat("!broken What now?", { model: scripted });
   await it.ended(chat.id);
   await page.goto(`${it.url}/c/${chat.id}`);
-  await page.locator("l-progress").getByText(/failed: .*cannot do that/).waitFor();
+  await page.locator("l-progress").getByText(/cannot do that.*Your message is kept/).waitFor();
   await page.getByRole("button", { name: "Use another model" }).click();
   await page.getByRole("dialog").getByLabel(/practice model/).check();
   await page.getByRole("dialog").getByRole("button", { name: "Done" }).click();

@@ -140,12 +140,37 @@ test("a watch: first, unchanged, changed, and could not check, which is no chang
 });
 
 test("scheduled work that the computer does not take is refused in its words", async () => {
-  const it = await open(freshWorld(), "/schedules");
-  const { page } = it;
+  // It was turned off just now, and this page has not heard of it.
+  const it = await open(lookWorld(), "/schedules");
+  const { page, hub } = it;
+  hub.world.devices[0].limits.scheduled = false;
   const form = page.locator("form").filter({ hasText: "Run once, scheduled" });
-  await form.getByText("zephyr does not accept scheduled work.").waitFor();
   await form.getByLabel("What should be done").fill("Compare.");
   await form.getByRole("button", { name: "Run it once" }).click();
   await form.getByText("This computer does not accept scheduled work.").waitFor();
+  await it.close();
+});
+
+test("with scheduled work off nothing can be started; what went wrong before goes with the next change", async () => {
+  const world = lookWorld();
+  const it = await open(world, "/schedules");
+  const { page, hub } = it;
+  const form = page.getByRole("form", { name: /Run once/ });
+  const go = form.getByRole("button", { name: "Run it once" });
+  await form.getByLabel("What should be done").fill("Compare the backups.");
+  hub.fault("POST", /\/scheduled$/, [422, { error: { code: "refused", reason: "root", text: "zephyr does not allow work in /etc." } }]);
+  await go.click();
+  await form.getByText("zephyr does not allow work in /etc.").waitFor();
+  await form.getByLabel("Folder").fill("/home/ana/notes");
+  assert.equal(await form.getByText("zephyr does not allow work in /etc.").count(), 0);
+  const [first] = hub.calls("POST", /\/scheduled$/);
+  await go.click();
+  await until(() => hub.calls("POST", /\/scheduled$/).length === 2);
+  assert.notEqual(hub.calls("POST", /\/scheduled$/)[1].body.key, first.body.key, "other work, another key");
+  await page.goto(`${hub.url}/schedules`);
+  hub.device("zephyr", { limits: { ...world.devices[0].limits, scheduled: false } });
+  await form.getByText("zephyr does not accept scheduled work.").waitFor();
+  assert.equal(await go.isDisabled(), true);
+  assert.equal(await page.getByRole("form", { name: /watch/ }).getByRole("button", { name: "Check now" }).isDisabled(), true);
   await it.close();
 });

@@ -31,7 +31,7 @@ export const SHAPES = {
   chat: {
     id: "text", device: "text", device_name: "text", cwd: "text", cwd_words: "text", "title?": "text", mode: "text", mode_applied: "text", modes: "list", model: "text", "level?": "text",
     levels: "texts", "progress?": "object", asks: "count", running: "flag", turn: "count", updated: "time", created: "time", origin: oneOf("page", "schedule", "device", "editor", "terminal"), unread: "flag",
-    "seen?": "count", "head?": "count", archived: "flag", queue: "count", "draft?": "text", "wanted?": "object", "lowered?": "text", "closed?": "text", "steer?": "flag",
+    "seen?": "count", "head?": "count", archived: "flag", queue: "count", "draft?": "text", "wanted?": "object", "lowered?": "text", "closed?": "text", "steer?": "flag", "retry?": "flag", "rewind?": "flag",
   },
   ask: {
     ask: "text", chat: "text", "chat_title?": "text", device: "text", device_name: "text", cwd: "text", cwd_words: "text", "call?": "text", "seq?": "count", kind: "text", command: "text",
@@ -45,10 +45,11 @@ export const SHAPES = {
     "tested?": "time", "key?": "flag",
   },
   session: { id: "text", agent: "text", "address?": "text", made: "time", seen: "time", this: "flag" },
-  queued: { key: "text", text: "text", "parts?": "list", when: oneOf("after", "next"), held: "flag", "state?": oneOf("saved", "sent", "failed"), "why?": "text", "made?": "time" },
+  queued: { key: "text", text: "text", "parts?": "list", when: oneOf("after", "next"), held: "flag", "stopped?": "flag", "state?": oneOf("saved", "sent", "failed"), "why?": "text", "made?": "time" },
   said: { ...ITEM, html: "html", text: "text", state: oneOf("saved", "sent", "taken", "failed"), "key?": "text", "source?": "text" },
   text: { ...ITEM, blocks: "texts", "text?": "text", open: "flag", "at?": "count" },
   thought: { ...ITEM, html: "html", "open?": "flag" },
+  rewound: { ...ITEM, to: "count", "by?": "text" },
   mid: { ...ITEM, html: "html", "tone?": "text" },
   plan: { ...ITEM, html: "html", plan: "object" },
   step: {

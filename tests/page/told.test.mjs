@@ -96,19 +96,19 @@ test("trying again is shown whole: 429 with 34 s and with 5 h, 503 five times, a
     ],
   };
   assert.deepEqual(shot, {
-    "429, 34 s": ["qwen3-32b takes no more requests now. Attempt 2 of 5 · next in 34 s"],
-    "429, 5 h": ["qwen3-32b takes no more requests now. Attempt 2 of 5 · next at 20:30", "failed: qwen3-32b has no quota left until 20:30 (qwen3-32b takes no more requests now). Your message is kept. · 15:30"],
+    "429, 34 s": ["qwen3-32b takes no more requests now. Attempt 2 of 5, next in 34 s."],
+    "429, 5 h": ["qwen3-32b takes no more requests now. Attempt 2 of 5, next at 20:30.", "qwen3-32b has no quota left until 20:30 (qwen3-32b takes no more requests now). Your message is kept."],
     "503, five times": [
-      "qwen3-32b failed (503). Attempt 2 of 5 · next in 1 s",
-      "qwen3-32b failed (503). Attempt 3 of 5 · next in 2 s",
-      "qwen3-32b failed (503). Attempt 4 of 5 · next in 4 s",
-      "qwen3-32b failed (503). Attempt 5 of 5 · next in 8 s",
-      "failed: qwen3-32b did not answer 5 times in 15 s (qwen3-32b failed (503)). Your message is kept. · 15:30",
+      "qwen3-32b failed (503). Attempt 2 of 5, next in 1 s.",
+      "qwen3-32b failed (503). Attempt 3 of 5, next in 2 s.",
+      "qwen3-32b failed (503). Attempt 4 of 5, next in 4 s.",
+      "qwen3-32b failed (503). Attempt 5 of 5, next in 8 s.",
+      "qwen3-32b did not answer 5 times in 15 s (qwen3-32b failed (503)). Your message is kept.",
     ],
     "connection refused": [
-      "qwen3-32b does not answer (connection refused). Attempt 3 of 5 · next in 34 s",
-      "qwen3-32b does not answer (connection refused). Attempt 3 of 5 · next in 34 s",
-      "qwen3-32b did not take it (out of memory). Attempt 3 of 5 · next in 34 s",
+      "qwen3-32b does not answer (connection refused). Attempt 3 of 5, next in 34 s.",
+      "qwen3-32b does not answer (connection refused). Attempt 3 of 5, next in 34 s.",
+      "qwen3-32b had a fault (out of memory). Attempt 3 of 5, next in 34 s.",
     ],
   });
   // Meanwhile Stop is there and is told at once.
@@ -125,7 +125,7 @@ const PAGE_HUB = {
   catching: { banner: /^Catching up: 214 events\.$/, foot: /^Catching up$/ },
 };
 const HUB_COMPUTER = {
-  online: ({ words, time }) => [words, time].filter(Boolean).join(" · "),
+  online: ({ words, time, line: whole }) => whole ?? [words, time].filter(Boolean).join(" · "),
   away: ({ words }) => (words ? `No connection to zephyr since HH:MM · last heard: ${words}` : "No connection to zephyr since HH:MM"),
   revoked: ({ words }) => (words ? `access taken back; it stays readable · last heard: ${words}` : ""),
 };
@@ -141,8 +141,8 @@ const AGENT = {
   waiting_for_person: { progress: { purpose: "git push" }, words: "waits for you: git push", time: "N s" },
   waiting_for_subagents: { progress: { count: 2, names: ["review", "callers"] }, words: "waiting for 2 subagents: review, callers", time: "N s" },
   compacting: { progress: {}, words: "making room in the context", time: "N s" },
-  retrying: { progress: { attempt: 3, of: 5, reason: "connection refused", at: 34_000 }, words: "qwen3-32b does not answer (connection refused). Attempt 3 of 5", time: "next in N s" },
-  stopped: { progress: { by: "you", ms: 900, commands: 1 }, words: "stopped by you", time: "after N s · 1 command ended" },
+  retrying: { progress: { attempt: 3, of: 5, reason: "connection refused", at: 34_000 }, words: "qwen3-32b does not answer (connection refused). Attempt 3 of 5", line: "qwen3-32b does not answer (connection refused). Attempt 3 of 5, next in N s." },
+  stopped: { progress: { by: "you", ms: 900, commands: 1 }, words: "Stopped after N s. 1 command ended", line: "Stopped after N s. 1 command ended." },
   failed: { progress: { reason: "the model is gone" }, words: "failed: the model is gone", time: "HH:MM" },
 };
 

@@ -30,7 +30,7 @@ async def test_frames(tmp_path):
         assert await raw_answer(b, "{not json") == -32700
         for method in ("no/such", "_lembas/nothing", "fs/read_text_file"):
             assert (await refused(b.link.rpc.request(method, {}))).code == -32601
-        for method in ("_lembas/team", "_lembas/rewind", "_lembas/jobs"):  # K1: what the device did not name
+        for method in ("_lembas/team", "_lembas/plan", "_lembas/jobs"):  # K1: what the device did not name
             if method.split("/")[1].replace("team", "tree") not in b.meta["capabilities"]:
                 assert (await refused(b.link.rpc.request(method, {"sessionId": "x", "key": "k"}))).code == -32601
         await b.link.rpc.notify("no/such", {})

@@ -211,3 +211,45 @@ async def test_only_followed_sessions_stream(tmp_path):
         place = b.reader[session].position
         await b.turn(session, "quiet")
         assert b.reader[session].position == place
+
+
+async def test_back_to_before_a_message(tmp_path):
+    """J4 N1: what is taken back stays, says so, and is sent to the model no more."""
+    async with linked(tmp_path) as b:
+        b.model.script("say it first", Step("First."))
+        b.model.script("say it wrongly", Step("Wrong."))
+        b.model.script("say it thirdly", Step("Third."))
+        session = await b.open()
+        await b.turn(session, "say it first")
+        await b.turn(session, "say it wrongly")
+        prompt = b.reader[session].of("user_message_chunk")[-1].seq
+        back = {"sessionId": session, "seq": prompt, "key": "back-1"}
+        answer = await b.link.rpc.request("_lembas/rewind", back)
+        said = b.reader[session].events("rewound")  # heard before the answer
+        assert [e["to"] for e in said] == [prompt] and said[0]["by"]
+        assert b.reader[session].position[0] >= answer["seq"]
+        assert await b.link.rpc.request("_lembas/rewind", back) == answer  # N2: done once
+        assert len(b.reader[session].events("rewound")) == 1
+        wrong = b.link.rpc.request("_lembas/rewind", {"sessionId": session, "seq": prompt, "key": "back-2"})
+        assert (await refused(wrong)).code == -32602
+        assert b.reader[session].text() == ["First.", "Wrong."]
+        await b.turn(session, "say it thirdly")
+        sent = str(b.model.asked("say it thirdly")[0]["messages"])
+        assert "First." in sent and "Wrong." not in sent and "say it wrongly" not in sent
+
+
+async def test_retry(tmp_path):
+    """R11: the wait for the next try ends at a word, once."""
+    async with linked(tmp_path) as b:
+        b.model.script("work", Step("At last."))
+        b.model.refuse = [429, {"Retry-After": "1800"}]
+        session = await b.open()
+        gone = await b.link.rpc.request("_lembas/retry", {"sessionId": session})
+        assert gone == {"outcome": "gone"}
+        done = await b.link.prompt(session, "work")
+        await b.link.rpc.until(lambda: "retrying" in [p["phase"] for p in b.reader[session].phases])
+        waits = [p for p in b.reader[session].phases if p["phase"] == "retrying"][-1]
+        assert waits["attempt"] == 2 and waits["at"] and waits["quota"] and waits["model"] == "scripted"
+        assert await b.link.rpc.request("_lembas/retry", {"sessionId": session}) == {"outcome": "retried"}
+        assert (await done)["stopReason"] == "end_turn"
+        assert b.reader[session].text() == ["At last."]

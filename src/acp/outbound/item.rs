@@ -75,6 +75,7 @@ pub(super) fn frames(view: &View, item: &Item) -> Vec<Frame> {
                 &["ask", "how", "scope", "by", "note", "selected"],
             )),
         ),
+        Body::Rewound { to, by } => own(view, item, "rewound", json!({ "to": to, "by": by })),
         Body::TurnEnd { .. } => {
             let mut data = Map::new();
             data.insert("turn".to_owned(), item.turn.into());

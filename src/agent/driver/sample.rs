@@ -1,13 +1,17 @@
 //! One model request: ask, stream the answer into the journal, ask again when it fails.
 
-use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::agent::About;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
 use crate::agent::driver::compact::Shortened;
 use crate::agent::driver::{Driver, Flow};
 use crate::agent::progress::Phase;
 use crate::agent::turn::Nudge;
 use crate::agent::words::{self, Tried};
+use crate::agent::{About, Settings};
 use crate::clock::{self, Instant};
 use crate::context::Note;
 use crate::context::compact::Size;
@@ -90,17 +94,18 @@ impl Driver {
         if let Some(flow) = self.watch_size().await? {
             return Ok(flow);
         }
-        let asked = self.asked().await;
+        let mut asked = self.asked().await;
         let mut note = self.note(left, nudge);
         if let Some(flow) = self.make_room(&asked).await? {
             return Ok(flow);
         }
-        let begun = clock::instant();
+        let mut begun = clock::instant();
+        let mut another = false;
         let mut failed = 0;
         let mut broken = 0;
         let mut shortened = false;
         loop {
-            if !self.turn.blank() {
+            if std::mem::take(&mut another) || !self.turn.blank() {
                 let step = Body::Step {
                     model: asked.model.clone(),
                     // An answer that broke off was told already, and still is.
@@ -147,21 +152,47 @@ impl Driver {
                 let words = words::model_failed(&asked.model, &error, tried);
                 return Ok(Flow::End(Stop::Failed, words));
             };
-            let at = clock::now_ms().saturating_add(i64::try_from(words::ms(pause)).unwrap_or(0));
-            self.doing.set(
-                Phase::Retrying,
-                [
-                    ("attempt", json!(failed + 1)),
-                    ("of", json!(self.shared.retry.tries)),
-                    ("reason", json!(error.to_string())),
-                    ("at", json!(at)),
-                ],
-            );
+            let retry = Arc::clone(&self.retry);
+            // From here on a person's word counts: who sees the phase below can already give it.
+            let at_once = retry.notified();
+            self.say_retrying(&asked.model, &error, failed, pause);
             tokio::select! {
                 () = self.stop.token().cancelled() => return Ok(Flow::Stopped),
+                () = other_model(self.gate.settings.clone(), &asked.model) => {
+                    // It is asked at once, and its tries are its own.
+                    asked = self.asked().await;
+                    if let Some(flow) = self.make_room(&asked).await? {
+                        return Ok(flow);
+                    }
+                    (another, failed, broken, begun) = (true, 0, 0, clock::instant());
+                }
+                () = at_once => {}
                 () = clock::sleep(pause) => {}
             }
         }
+    }
+
+    fn say_retrying(&self, model: &str, error: &ModelError, failed: u32, pause: Duration) {
+        let at = clock::now_ms().saturating_add(i64::try_from(words::ms(pause)).unwrap_or(0));
+        let quota = matches!(
+            error,
+            ModelError::Status {
+                status: 429,
+                after: Some(_),
+                ..
+            }
+        );
+        self.doing.set(
+            Phase::Retrying,
+            [
+                ("model", json!(model)),
+                ("attempt", json!(failed + 1)),
+                ("of", json!(self.shared.retry.tries)),
+                ("reason", json!(error.to_string())),
+                ("at", json!(at)),
+                ("quota", if quota { json!(true) } else { Value::Null }),
+            ],
+        );
     }
 
     /// Which model is asked now, and what is known of it.
@@ -349,6 +380,14 @@ impl Driver {
             }
             Err(_) => (name.to_owned(), Vec::new()),
         }
+    }
+}
+
+/// Waits until the person has chosen another model.
+async fn other_model(mut settings: watch::Receiver<Settings>, model: &str) {
+    if settings.wait_for(|now| now.model != model).await.is_err() {
+        // Nobody is there to choose one.
+        std::future::pending::<()>().await;
     }
 }
 

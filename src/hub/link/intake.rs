@@ -383,6 +383,14 @@ impl Intake {
                 items.insert(put.seq);
                 self.chat_changed(session).await?;
             }
+            ("rewound", _) => {
+                items.insert(put.seq);
+                // What was stopped or failed was taken back with it.
+                if took == Took::New {
+                    shared.store.chat_progress(id, None, None, true).await?;
+                    self.chat_changed(session).await?;
+                }
+            }
             _ => {
                 items.insert(put.seq);
             }
@@ -494,17 +502,7 @@ impl Intake {
     /// must not wipe that out.
     async fn keep_stop(&self, id: &str, phase: &mut Value) -> Result<(), StoreError> {
         let chat = self.shared.store.chat(id.to_owned()).await?;
-        let before = chat.and_then(|c| c.progress);
-        let Some(before) = before.filter(|b| b.get("phase").is_some_and(|p| p == "stopped")) else {
-            return Ok(());
-        };
-        if let Some(map) = phase.as_object_mut() {
-            for key in ["ms", "commands", "by"] {
-                if let Some(value) = before.get(key) {
-                    map.insert(key.to_owned(), value.clone());
-                }
-            }
-        }
+        keep_facts(chat.and_then(|c| c.progress).as_ref(), phase);
         Ok(())
     }
 
@@ -516,6 +514,21 @@ impl Intake {
         self.device_due
             .get_or_insert_with(|| instant() + Duration::from_secs(1));
         Ok(())
+    }
+}
+
+/// What was known of a stop, kept in the phase that takes its place.
+pub(super) fn keep_facts(before: Option<&Value>, phase: &mut Value) {
+    let stopped = |p: &Value| p.get("phase").is_some_and(|p| p == "stopped");
+    let Some(before) = before.filter(|b| stopped(b) && stopped(phase)) else {
+        return;
+    };
+    if let Some(map) = phase.as_object_mut() {
+        for key in ["ms", "commands", "by"] {
+            if let Some(value) = before.get(key) {
+                map.insert(key.to_owned(), value.clone());
+            }
+        }
     }
 }
 

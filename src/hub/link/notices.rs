@@ -143,6 +143,7 @@ pub(super) fn event(params: &Value) -> Option<Fact> {
         "level" => "level",
         "title" => "title",
         "notice" => "notice",
+        "rewound" => "rewound",
         "step" => "step",
         "usage" => "usage",
         "ask" => "ask",

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::intake::{Heard, Intake};
+use super::intake::{self, Heard, Intake};
 use super::service::Served;
 use super::{Link, Ready, work};
 use crate::clock::now_ms;
@@ -23,7 +23,7 @@ use crate::store::hub::chats::Said;
 use crate::store::hub::devices::Handshake;
 
 /// What this instance can beyond plain ACP.
-const CAPABILITIES: [&str; 8] = [
+const CAPABILITIES: [&str; 10] = [
     "resume",
     "asks",
     "directories",
@@ -32,6 +32,8 @@ const CAPABILITIES: [&str; 8] = [
     "agents",
     "steer",
     "token",
+    "retry",
+    "rewind",
 ];
 /// What was heard and not yet stored. When a device says more than that ahead of our disk, its
 /// link is closed and taken up again from what is stored.
@@ -62,8 +64,8 @@ pub(super) async fn run(shared: Arc<Shared>, link: Link, socket: WebSocket, old_
     match handshake(&shared, &link, &peer).await {
         Ok(ready) => {
             *link.inner.ready.write() = Some(ready);
-            let intake = Intake::new(Arc::clone(&shared), link.clone(), peer.clone());
-            tasks.spawn("link intake", intake.run(hear));
+            let taking = Intake::new(Arc::clone(&shared), link.clone(), peer.clone());
+            tasks.spawn("link intake", taking.run(hear));
             tasks.spawn(
                 "link begin",
                 begin(
@@ -312,7 +314,10 @@ async fn session_heard(
         )
         .await
         .map_err(|e| e.to_string())?;
-    let progress = said.get("progress").filter(|p| !p.is_null()).cloned();
+    let mut progress = said.get("progress").filter(|p| !p.is_null()).cloned();
+    if let Some(progress) = &mut progress {
+        intake::keep_facts(chat.progress.as_ref(), progress);
+    }
     if progress.is_some() {
         let set = shared
             .store

@@ -117,6 +117,10 @@ fn plain(row: &Row) -> Option<Value> {
                 .unwrap_or_default();
             mid(row, &format!("Mode {}{by}", escape(mode)), None)
         }
+        "rewound" => with(
+            base(row, "rewound"),
+            json!({ "to": row.data.get("to"), "by": text("by") }),
+        ),
         "turn_end" => turn_end(row),
         _ => None,
     }

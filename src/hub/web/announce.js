@@ -6,6 +6,9 @@ import { t } from "./words.js";
 
 const PROGRESS_EVERY_MS = 10_000;
 
+// What an ask of a kind wants, as the text that says it; a kind that is not known is said as something asked.
+const KINDS = { execute: "say.ask", edit: "say.ask.edit", delete: "say.ask.edit", move: "say.ask.edit", read: "say.ask.read", search: "say.ask.read", fetch: "say.ask.fetch", question: "say.ask.question", plan: "say.ask.question" };
+
 const said = new Set();
 let lastProgress = 0;
 let lastWords = "";
@@ -45,7 +48,6 @@ export function startAsks() {
     const ask = news?.ask;
     if (!ask || !isOpen(ask) || said.has(ask.ask)) return;
     said.add(ask.ask);
-    const changes = ["edit", "delete", "move"].includes(ask.kind);
-    put("live-firm", t(changes ? "say.ask.edit" : "say.ask", { device: ask.device_name, command: (ask.command ?? "").slice(0, 120), cwd: ask.cwd_words ?? ask.cwd ?? "" }));
+    put("live-firm", t(KINDS[ask.kind ?? "execute"] ?? "say.ask.other", { device: ask.device_name, command: (ask.command ?? "").slice(0, 120), cwd: ask.cwd_words ?? ask.cwd ?? "" }));
   });
 }

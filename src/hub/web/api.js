@@ -116,6 +116,8 @@ export const api = {
   sendQueued: (chat, key) => call("POST", `/chats/${id(chat)}/queue/${id(key)}/send`, {}),
   holdQueued: (chat, key, held) => call("POST", `/chats/${id(chat)}/queue/${id(key)}/hold`, { held }),
   stop: (chat, key) => call("POST", `/chats/${id(chat)}/stop`, { key }),
+  retryTurn: (chat) => call("POST", `/chats/${id(chat)}/retry`, {}),
+  rewind: (chat, seq, key) => call("POST", `/chats/${id(chat)}/rewind`, { seq, key }),
   draft: (chat, text) => call("PUT", `/chats/${id(chat)}/draft`, { text }),
 
   answer: (ask, body) => call("POST", `/asks/${id(ask)}`, body),

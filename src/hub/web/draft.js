@@ -11,6 +11,9 @@ const timers = new Map();
 // What this tab sent itself, so that its echo is not taken for somebody else's words.
 const sent = new Map();
 
+/** The name under which this browser keeps the words for `key`. */
+export const storedAs = (key) => PREFIX + key;
+
 /** The words kept for `key` (a chat's id, or `ask:ID`). */
 export function draftOf(key) {
   try {

@@ -89,9 +89,14 @@ export const TEXTS = {
   "phase.reading_prompt": "reading the prompt", "phase.reading_prompt.of": "reading the prompt {tokens} of {total} tokens", "phase.thinking": "thinking", "phase.writing": "writing", "phase.running_tool": "running `{what}`",
   "phase.waiting_for_person": "**waits for you:** `{what}`", "phase.waiting_for_person.bare": "**waits for you**", "phase.waiting_for_subagents": "waiting for {n} {n:subagent|subagents}", "phase.waiting_for_subagents.named": "waiting for {n} {n:subagent|subagents}: {names}",
   "phase.compacting": "making room in the context", "phase.retrying": "{model} does not answer. Attempt {attempt} of {of}", "phase.retrying.why": "{model} does not answer ({reason}). Attempt {attempt} of {of}",
-  "phase.retrying.said": "{reason}. Attempt {attempt} of {of}", "phase.retrying.refused": "{model} did not take it ({reason}). Attempt {attempt} of {of}",
-  "phase.stopped": "stopped by you", "phase.stopped.by": "stopped by {by}", "phase.failed": "failed: {reason}", "phase.other": "{text}",
-  "phase.after": "after {time}", "phase.commands": "{n} {n:command|commands} ended", "phase.next.in": "next in {time}", "phase.next.at": "next at {time}", "phase.quiet": "quiet for {time}",
+  "phase.retrying.said": "{reason}. Attempt {attempt} of {of}", "phase.retrying.full": "{model} takes no more just now ({reason}). Attempt {attempt} of {of}", "phase.retrying.fault": "{model} had a fault ({reason}). Attempt {attempt} of {of}",
+  "phase.quota": "{model} has no quota left until {time}", "quota.wait": "Wait until then", "quota.waits": "It goes on by itself then.", "retry.gone": "It is not waiting any more.",
+  "phase.stopped.at": "Stopped by {by} at {time}", "phase.stopped.after": "Stopped after {time}", "phase.stopped.now": "Stopped at once", "you": "you", "phase.failed": "failed: {reason}", "phase.other": "{text}",
+  "phase.commands": "{n} {n:command|commands} ended", "phase.files": "{n} {n:file was|files were} changed and {n:stays|stay} changed.",
+  "stopped.show": "Show the changes", "stopped.changes": "{n} {n:file|files} changed in this turn", "stopped.say": "Say what was wrong", "stopped.back": "Back to before this message",
+  "rewind.words": "This takes back the messages, not the changes to files.", "rewind.do": "Take them back", "rewind.done": "The messages are taken back. Your words are in the box.",
+  "rewound": "{n} {n:message was|messages were} taken back. Changes to files stay.", "rewound.some": "Messages were taken back. Changes to files stay.", "rewound.show": "Show them", "rewound.hide": "Hide them",
+  "trying.now": "asking now", "phase.next.in": "next in {time}", "phase.next.at": "next at {time}", "phase.quiet": "quiet for {time}",
   "quiet.long": "Nothing was heard for 10 min. It may still be working.", "quiet.show": "Show the last output", "model.other": "Use another model", "send.again": "Send again",
   "stop.away": "It will stop when {device} is back; it may still be working.",
   "away": "No connection to {device} since {since}", "away.heard": "No connection to {device} since {since} · last heard: {last}", "away.plain": "No connection to {device}",
@@ -100,7 +105,7 @@ export const TEXTS = {
   "composer": "Message", "composer.label": "Message to {device}", "composer.write": "Write to {device}", "composer.write.away": "Write to {device}, it is away",
   "composer.revoked": "Access to {device} was taken back. This chat stays readable.", "composer.relink": "Link it again", "composer.closed": "This chat ended on its computer and stays readable. Start a new one to go on.", "composer.archived": "This chat is archived. Take it out of the archive to go on.",
   "send.after": "After this turn", "send.next": "At the next step", "send.away": "Send when it is back",
-  "queue.after": "After this turn: ", "queue.next": "At the next step: ", "queue.held": "On hold: ", "queue.waits": "Waits for {device}: ", "queue.failed": "Not sent: ", "queue.more": "and {n} more", "queue.folder": "Choose a folder", "queue.away": "Goes when {device} is back.",
+  "queue.after": "After this turn: ", "queue.next": "At the next step: ", "queue.held": "On hold: ", "queue.stopped": "Held since you stopped: ", "queue.waits": "Waits for {device}: ", "queue.failed": "Not sent: ", "queue.more": "and {n} more", "queue.folder": "Choose a folder", "queue.away": "Goes when {device} is back.",
   "queue.edit": "Edit the waiting message", "queue.text": "Message", "queue.hint": "It is on hold while this is open.",
   "queue.edit.name": "Edit: {text}", "queue.remove.name": "Remove: {text}", "queue.send.name": "Send now: {text}",
 
@@ -178,4 +183,6 @@ export const TEXTS = {
 
   // said to a screen reader
   "say.finished": "Answer finished. {words}", "say.ask": "{device} wants to run {command} in {cwd}. It waits for you.", "say.ask.edit": "{device} wants to change {command} in {cwd}. It waits for you.",
+  "say.ask.read": "{device} wants to read {command} from {cwd}. It waits for you.", "say.ask.fetch": "{device} wants to fetch {command} in {cwd}. It waits for you.",
+  "say.ask.question": "{device} asks you: {command} It waits for you.", "say.ask.other": "{device} asks for {command} in {cwd}. It waits for you.",
 };

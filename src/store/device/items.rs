@@ -6,6 +6,7 @@ use crate::ids::{Position, Seq, SessionId};
 use crate::store::db::{Cached, StoreError};
 use crate::store::device::audit::{self, AuditLine};
 use crate::store::device::keys::{self, KeyRow};
+use crate::store::device::rewind::TakenBack;
 use crate::store::device::rules::{self, RuleRow};
 use crate::store::device::{Store, asks, json, read_json, sessions, signed, unsigned};
 use crate::store::item::{Body, Item};
@@ -40,6 +41,7 @@ pub fn kind(body: &Body) -> &'static str {
         Body::Level { .. } => "level",
         Body::Title { .. } => "title",
         Body::Notice { .. } => "notice",
+        Body::Rewound { .. } => "rewound",
         Body::TurnEnd { .. } => "turn_end",
     }
 }
@@ -272,7 +274,7 @@ impl Store {
 
     /// What the model's history is made of, in order: no output, no states, the newest plan, and
     /// the reasoning of the last turn only. What a summary stands for is left out, but for items
-    /// of the last turn and the prompt of the turn that it was made in.
+    /// of the last turn and the prompt of the turn that it was made in; so is what was taken back.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -280,32 +282,27 @@ impl Store {
         let session = session.clone();
         self.db()
             .call(move |c| {
-                use rusqlite::OptionalExtension as _;
-                let (covered, turn): (i64, u32) = c
+                let back = TakenBack::of(c, &session)?;
+                let (covered, turn) = back.summary().unwrap_or_default();
+                let plan = back.plan(c, &session, None)?.map(signed);
+                let items: Result<Vec<Item>, rusqlite::Error> = c
                     .prepare_cached(
-                        "select json_extract(body, '$.compacted.upto'), turn from items
-                         where session = ?1 and kind = 'notice'
-                           and json_extract(body, '$.compacted') is not null
-                         order by seq desc limit 1",
+                        "select seq, items.turn, time, body, text from items
+                         join sessions on sessions.id = items.session
+                         where session = ?1 and (seq > ?2 or items.turn = sessions.turn
+                             or (kind = 'prompt' and items.turn = ?3))
+                           and (kind in ('prompt', 'step', 'message', 'call', 'sampled', 'ask',
+                             'answered', 'started', 'result', 'turn_end')
+                             or (kind = 'thought' and items.turn = sessions.turn)
+                             or (kind = 'notice'
+                               and json_extract(body, '$.compacted') is not null))
+                           or (session = ?1 and seq = ?4)
+                         order by seq",
                     )?
-                    .query_row([session.as_str()], |r| Ok((r.get(0)?, r.get(1)?)))
-                    .optional()?
-                    .unwrap_or_default();
-                c.prepare_cached(
-                    "select seq, items.turn, time, body, text from items
-                     join sessions on sessions.id = items.session
-                     where session = ?1 and (seq > ?2 or items.turn = sessions.turn
-                         or (kind = 'prompt' and items.turn = ?3))
-                       and (kind in ('prompt', 'step', 'message', 'call', 'sampled', 'ask',
-                         'answered', 'started', 'result', 'turn_end')
-                         or (kind = 'thought' and items.turn = sessions.turn)
-                         or (kind = 'notice' and json_extract(body, '$.compacted') is not null))
-                       or (session = ?1 and seq = (select max(seq) from items
-                         where session = ?1 and kind = 'plan'))
-                     order by seq",
-                )?
-                .query_map(params![session.as_str(), covered, turn], row)?
-                .collect()
+                    .query_map(params![session.as_str(), covered, turn, plan], row)?
+                    .filter(|item| item.as_ref().map_or(true, |item| back.counts(item.seq.0)))
+                    .collect();
+                items
             })
             .await
     }

@@ -159,7 +159,7 @@ impl HubStore {
                     .prepare_cached(&format!(
                         "select {COLUMNS} from items i where chat = ?1 and seq >= ?2 and seq < ?3
                          and kind in ('prompt', 'text', 'thought', 'call', 'plan', 'mode',
-                                      'notice', 'turn_end')
+                                      'notice', 'rewound', 'turn_end')
                          order by seq {order} limit ?4"
                     ))?
                     .query_map(params![chat, low, high, limit + 1], Row::read)?

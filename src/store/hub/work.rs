@@ -53,9 +53,16 @@ pub struct Queued {
     pub parts: Vec<Value>,
     /// `after` this turn, or at the `next` step.
     pub when: String,
+    /// It stays until a person lets it go.
     pub held: bool,
+    /// It was waiting when the person stopped the turn; what is written after that does not wait
+    /// for it.
+    pub stopped: bool,
     pub made: i64,
 }
+
+/// What the column `held` says of a message that Stop held.
+const BY_STOP: i64 = 2;
 
 fn queued(row: &Row<'_>) -> Result<Queued, rusqlite::Error> {
     let parts: String = row.get(2)?;
@@ -65,6 +72,7 @@ fn queued(row: &Row<'_>) -> Result<Queued, rusqlite::Error> {
         parts: serde_json::from_str(&parts).unwrap_or_default(),
         when: row.get(3)?,
         held: row.get(4)?,
+        stopped: row.get::<_, i64>(4)? == BY_STOP,
         made: row.get(5)?,
     })
 }
@@ -85,30 +93,6 @@ pub enum Enqueued {
 }
 
 impl HubStore {
-    /// Adds work that a person asked for once: the same again changes nothing. False where the key
-    /// stands for something else.
-    pub async fn add_asked(
-        &self,
-        device: String,
-        chat: String,
-        kind: &'static str,
-        key: String,
-        body: Value,
-    ) -> Result<bool, StoreError> {
-        self.db
-            .write(Durability::Disk, move |t| {
-                if add(t, &device, Some(&chat), kind, &key, &body)? {
-                    return Ok(true);
-                }
-                t.query_row(
-                    "select chat is ?4 from work where device = ?1 and kind = ?2 and key = ?3",
-                    params![device, kind, key, chat],
-                    |r| r.get(0),
-                )
-            })
-            .await
-    }
-
     /// Adds work; the same kind and key again changes nothing.
     pub async fn add_work(
         &self,
@@ -121,6 +105,34 @@ impl HubStore {
         self.db
             .write(Durability::Disk, move |t| {
                 add(t, &device, chat.as_deref(), kind, &key, &body)
+            })
+            .await
+    }
+
+    /// Adds a stop of a chat's turn and holds what waits for its end: who stops a turn does not
+    /// want the next to begin. The same again changes nothing. False where the key stands for
+    /// something else.
+    pub async fn add_stop(
+        &self,
+        device: String,
+        chat: String,
+        key: String,
+        body: Value,
+    ) -> Result<bool, StoreError> {
+        self.db
+            .write(Durability::Disk, move |t| {
+                if add(t, &device, Some(&chat), "stop", &key, &body)? {
+                    t.execute(
+                        "update queue set held = ?2 where chat = ?1 and held = 0",
+                        params![chat, BY_STOP],
+                    )?;
+                    return Ok(true);
+                }
+                t.query_row(
+                    "select chat is ?3 from work where device = ?1 and kind = 'stop' and key = ?2",
+                    params![device, key, chat],
+                    |r| r.get(0),
+                )
             })
             .await
     }
@@ -374,7 +386,8 @@ impl HubStore {
             .await
     }
 
-    /// A steer that the device does not take becomes an ordinary waiting message again.
+    /// A steer that the device does not take becomes an ordinary waiting message again, held when
+    /// its turn was stopped meanwhile.
     pub async fn steer_back(&self, id: i64) -> Result<(), StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
@@ -388,14 +401,17 @@ impl HubStore {
                 t.execute_cached(
                     "insert or ignore into queue (chat, key, place, text, parts, at, held, made, asked)
                      values (?1, ?2, (select coalesce(min(place), 1) - 1 from queue
-                       where chat = ?1), ?3, ?4, 'after', 0, ?5, ?6)",
+                       where chat = ?1), ?3, ?4, 'after',
+                       case when exists (select 1 from work where chat = ?1 and kind = 'stop'
+                         and made >= ?5) then ?7 else 0 end, ?5, ?6)",
                     params![
                         chat,
                         key,
                         body.get("text").and_then(Value::as_str).unwrap_or(""),
                         body.get("parts").cloned().unwrap_or_default().to_string(),
                         made,
-                        asked
+                        asked,
+                        BY_STOP
                     ],
                 )?;
                 Ok(())
@@ -459,8 +475,8 @@ fn take_first(
     let first = t
         .query_row_cached(
             "select key, text, parts, at, held, made from queue
-             where chat = ?1 and (?2 is null or key = ?2) order by place limit 1",
-            params![chat, key],
+             where chat = ?1 and (?2 is null or key = ?2) and held != ?3 order by place limit 1",
+            params![chat, key, BY_STOP],
             queued,
         )
         .optional()?;

@@ -549,6 +549,14 @@ impl OneSession for Fake {
         std::future::ready(()).boxed()
     }
 
+    fn retry(&self, _: Option<u32>) -> BoxFuture<'_, bool> {
+        std::future::ready(false).boxed()
+    }
+
+    fn rewind<'a>(&'a self, to: Seq, _: &'a str) -> BoxFuture<'a, Result<Seq, SessionError>> {
+        std::future::ready(Err(SessionError::NoPrompt(to))).boxed()
+    }
+
     fn extend<'a>(
         &'a self,
         ask: &'a AskId,

@@ -204,6 +204,8 @@ async fn a_method_exists_only_where_both_named_its_capability() {
         ("_lembas/directories", "directories"),
         ("_lembas/monitor", "scheduled"),
         ("_lembas/token", "token"),
+        ("_lembas/retry", "retry"),
+        ("_lembas/rewind", "rewind"),
     ];
     for (method, capability) in methods {
         let without: Vec<&str> = ALL.iter().copied().filter(|c| *c != capability).collect();

@@ -168,7 +168,7 @@ pub fn hello(device: &str, epoch: &str) -> Value {
         "agentCapabilities": { "loadSession": true, "_meta": { "lembas": {
             "protocol": 3, "spec": "3.6.0", "epoch": epoch, "head": 0,
             "device": { "id": device, "name": "zephyr", "os": "linux", "arch": "x86_64", "version": "0.1.0" },
-            "capabilities": ["resume", "asks", "directories", "scheduled", "progress", "token"],
+            "capabilities": ["resume", "asks", "directories", "scheduled", "progress", "token", "retry", "rewind"],
             "limits": { "remote": true, "roots": ["/home/ana/projects"], "max_mode": "edit", "scheduled": false, "approvals": "once", "box": "full" },
         } } },
     })

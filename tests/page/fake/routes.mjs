@@ -123,7 +123,22 @@ async function chat(hub, method, id, what, key, verb, query, body) {
     case "PATCH ": Object.assign(found, body); if (body.mode && world.appliesMode !== false) found.mode_applied = body.mode; hub.push({ type: "chat", chat: { ...found } }); return { chat: found };
     case "DELETE ": world.chats = world.chats.filter((it) => it.id !== id); hub.push({ type: "chat_gone", id }); return {};
     case "PUT draft": found.draft = body.text; hub.push({ type: "draft", chat: id, text: body.text, by: "s1" }); return {};
-    case "POST stop": hub.onStop?.(found); return { status: 202, body: {} };
+    case "POST stop":
+      for (const one of queue) if (!one.held) Object.assign(one, { held: true, stopped: true });
+      changed();
+      hub.onStop?.(found);
+      return { status: 202, body: {} };
+    case "POST retry": hub.onRetry?.(found); return { state: found.running && found.progress?.phase === "retrying" ? "retried" : "gone" };
+    case "POST rewind": {
+      world.backs ??= new Map();
+      if (!world.backs.has(body.key)) {
+        if (found.running) return { status: 409, body: { error: { code: "running", text: "A turn runs in this chat.", try: ["Stop it first."] } } };
+        const { seq } = hub.item(id, { kind: "rewound", to: body.seq, by: "ana, in home" });
+        hub.chat(id, { progress: null });
+        world.backs.set(body.key, seq);
+      }
+      return { seq: world.backs.get(body.key), chat: { ...found } };
+    }
     case "POST messages": return message(hub, found, queue, body, changed);
     case "PATCH queue": Object.assign(queue.find((it) => it.key === key), { text: body.text }); return changed();
     case "DELETE queue": queue.splice(queue.findIndex((it) => it.key === key), 1); return changed();
@@ -131,7 +146,7 @@ async function chat(hub, method, id, what, key, verb, query, body) {
       const one = queue.find((it) => it.key === key);
       if (!one) return gone("This message is not waiting any more.");
       if (verb === "hold") {
-        one.held = body.held;
+        Object.assign(one, { held: body.held, stopped: false });
         return changed();
       }
       queue.splice(queue.indexOf(one), 1);

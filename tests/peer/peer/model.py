@@ -34,6 +34,7 @@ class Model:
     def __init__(self):
         self.scripts, self.requests = {}, []
         self.served = [self.name]
+        self.refuse = None  # status and headers of the next answer, once
 
     def script(self, prompt, *steps):
         self.scripts[prompt] = list(steps)
@@ -68,6 +69,9 @@ class Model:
         if body.get("model") not in self.served:
             error = {"code": "model_not_found", "message": "not served"}
             return web.json_response({"error": error}, status=404)
+        if self.refuse:
+            (status, headers), self.refuse = self.refuse, None
+            return web.json_response({"error": {"message": "slow down"}}, status=status, headers=headers)
         prompt, number = self._place(body)
         steps = self.scripts.get(prompt, [])
         # A request outside of the scripts (a title, a summary) gets a short text.

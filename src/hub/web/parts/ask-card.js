@@ -231,6 +231,8 @@ export class AskCard extends HTMLElement {
       h("div", { class: "in" },
         h("h2", { class: "h3", id }, this.title()),
         isQuestion(ask) ? questionText(ask, id) : this.command(id),
+        // What it could reach stands with what it is: the buttons must not lie over it.
+        !over && !sent && ["read", "roots", "open"].includes(ask.box) && h("p", { class: "from" }, t(`box.${ask.box}`)),
         ask.diff_html && h("div", { class: "scroll ask-diff", tabindex: "0", role: "region", "aria-label": t("ask.diff"), html: ask.diff_html }),
         ask.reason && !isQuestion(ask) && h("p", { class: "because" }, this.because(over)),
         this.from(phase),
@@ -332,8 +334,6 @@ export class AskCard extends HTMLElement {
       if (isQuestion(ask)) lines.push(t(away ? "question.not_delivered.away" : "question.not_delivered", { device: ask.device_name }));
       else lines.push(t(away ? "ask.not_delivered.away" : "ask.not_delivered", { device: ask.device_name }));
     } else if (phase !== "settled") {
-      // Only a command has a box; a change of a file has none to speak of.
-      if (["read", "roots", "open"].includes(ask.box)) lines.push(t(`box.${ask.box}`));
       if (ask.expires) lines.push(rich("ask.counts_as_no", { time: h("time", { datetime: new Date(ask.expires).toISOString() }, clock(ask.expires)) }));
       for (const change of ask.variables ?? []) lines.push(rich("ask.sets", { name: typeof change === "string" ? change : `${change.name}=${change.value ?? ""}` }));
     }
@@ -371,8 +371,8 @@ export class AskCard extends HTMLElement {
         can && h("button", { class: "btn btn-q wide last", type: "button", onclick: press(() => this.withWords("allow")) }, t("allow.and")),
         can && scopes.includes("session") && h("button", { class: "btn btn-q wide last", type: "button", onclick: press(() => this.answer("allow", "session")) }, t("allow.session")),
         can && scopes.includes("always") && h("button", { class: "btn btn-q wide last", type: "button", onclick: press(() => this.always()) }, t("allow.always.dots")),
-        ask.expires && h("button", { class: "btn btn-q wide last", type: "button", onclick: press(() => this.extend()) }, t("ask.extend"))),
-      h("p", { class: "meta keys-hint", "aria-hidden": "true" }, can ? t("ask.keys") : t("ask.keys.refuse")),
+        ask.expires && h("button", { class: "btn btn-q wide last", type: "button", onclick: press(() => this.extend()) }, t("ask.extend")),
+        h("p", { class: "meta keys-hint", "aria-hidden": "true" }, can ? t("ask.keys") : t("ask.keys.refuse"))),
     ];
   }
 }

@@ -4,7 +4,7 @@
 import { h, icon, render } from "../dom.js";
 import { api } from "../api.js";
 import { now } from "../beat.js";
-import { arrive, draftOf, keep } from "../draft.js";
+import { arrive, draftOf, keep, storedAs } from "../draft.js";
 import { post } from "../outbox.js";
 import { on, store } from "../store.js";
 import { modeName, sentence, t } from "../words.js";
@@ -25,7 +25,7 @@ export class Composer extends HTMLElement {
     const id = this.chat_;
     this.text = draftOf(id) || store.chats.get(id)?.draft || "";
     this.touched = false;
-    this.copied = draftOf(id) ? undefined : this.text;
+    this.copied = this.text;
     // Changes on their way to the hub.
     this.asked = {};
     const draw = () => this.draw();
@@ -33,18 +33,28 @@ export class Composer extends HTMLElement {
       on(`chat:${id}`, draw), on("devices", draw), on("models", draw),
       on(`draft:${id}`, (event) => {
         const box = this.box?.value ?? "";
-        const next = arrive(id, event.text ?? "", { box, before: this.copied, touched: this.touched, focused: document.activeElement === this.box });
+        const next = arrive(id, event.text ?? "", { box, before: this.copied, touched: this.touched, focused: document.hasFocus() && document.activeElement === this.box });
         if (next === box) return;
         this.copied = next;
         this.box.value = next;
       }),
     ];
+    window.addEventListener("storage", this.sameDraft);
     this.draw();
   }
 
   disconnectedCallback() {
     for (const off of this.offs ?? []) off();
+    window.removeEventListener("storage", this.sameDraft);
   }
+
+  // Another tab of this browser wrote on, or sent, the very words that stand here: they are one draft. A box that
+  // holds other words keeps them.
+  sameDraft = (event) => {
+    if (event.key !== storedAs(this.chat_) || (event.oldValue ?? "") !== this.box.value) return;
+    this.box.value = event.newValue ?? "";
+    this.copied = this.box.value;
+  };
 
   /** Opens the choice of mode, model and level. */
   choose() {

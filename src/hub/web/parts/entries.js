@@ -14,7 +14,7 @@ import "./ask-card.js";
 /** Draws `entry` into `entry.el`. */
 export function drawEntry(entry, view) {
   const { el, item } = entry;
-  el.className = `entry${entry.joined ? " is-joined" : ""}`;
+  el.className = `entry${entry.joined ? " is-joined" : ""}${entry.back ? " is-back" : ""}`;
   switch (item.kind) {
     case "text": return drawText(entry, view);
     case "said": return render(el, said(item, view));
@@ -22,6 +22,7 @@ export function drawEntry(entry, view) {
     case "thought": return render(el, folded(entry, view, "think", t("thought"), "", h("div", { class: "prose pad", html: item.html })));
     case "plan": return render(el, plan(entry, view));
     case "ask": return render(el, h("l-ask", { ".inChat": true, ".ask": item.ask, key: item.ask.ask }));
+    case "rewound": return render(el, rewound(item, view));
     case "out": return render(el, outgoing(item, view));
     case "new": return render(el, h("p", { class: "mid is-new" }, h("span", null, t("new.since"))));
     case "day": return render(el, h("p", { class: "mid" }, `${day(item.time)}, ${clock(item.time)}`));
@@ -57,6 +58,15 @@ function said(item, view) {
     h("h2", { class: "sr" }, t("said.by_you")),
     h("div", { html: item.html ?? "" }),
     h("span", { class: "meta" }, word, item.time && [sep(), h("time", { datetime: new Date(item.time).toISOString(), title: absolute(item.time) }, clock(item.time))]));
+}
+
+function rewound(item, view) {
+  const { log } = view;
+  const n = log.order.filter((seq) => seq >= item.to && seq < item.seq && log.items.get(seq).kind === "said").length;
+  const open = view.opened.has(item.seq);
+  const whole = n > 0 && (!log.more || log.order[0] <= item.to);
+  return h("div", { class: "mid" }, h("span", null, whole ? t("rewound", { n }) : t("rewound.some"), " ",
+    h("button", { class: "link", type: "button", "aria-expanded": String(open), onclick: () => view.showBack(item.seq, !open) }, t(open ? "rewound.hide" : "rewound.show"))));
 }
 
 function outgoing(one, view) {

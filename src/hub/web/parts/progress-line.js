@@ -11,6 +11,7 @@ import { rich, t } from "../words.js";
 import { polite, progress } from "../announce.js";
 import { toast } from "./toast.js";
 import { chatWords, lastHeard, longQuiet } from "./progress-words.js";
+import { lastTurn, retryActs, stoppedActs, waits } from "./turn-acts.js";
 
 // Stop presses whose end is not heard yet: chat → { turn, at, trouble }.
 const stopping = new Map();
@@ -18,7 +19,7 @@ const stopping = new Map();
 export class ProgressLine extends HTMLElement {
   connectedCallback() {
     const draw = () => this.draw();
-    this.offs = [everySecond(draw), on(`items:${this.id_}`, (what) => { if (what?.all) draw(); }), on("models", draw), on("devices", draw), on("asks", draw), on("conn", draw), on(`chat:${this.id_}`, draw)];
+    this.offs = [everySecond(draw), on(`items:${this.id_}`, (what) => { if (what?.all || what?.fresh) draw(); }), on("models", draw), on("devices", draw), on("asks", draw), on("conn", draw), on(`chat:${this.id_}`, draw)];
     this.draw();
   }
 
@@ -60,31 +61,53 @@ export class ProgressLine extends HTMLElement {
     }
     const said = chatWords(chat);
     const ended = chat.progress && ["stopped", "failed"].includes(chat.progress.phase);
+    if (this.stopped(chat, said)) {
+      const { whole, files } = lastTurn(store.logs.get(chat.id));
+      const plain = [`${said.plain}.`, whole && files.length > 0 && t("phase.files", { n: files.length })].filter(Boolean).join(" ");
+      return { ...said, words: [plain], plain };
+    }
+    if (chat.running && chat.progress?.phase === "retrying" && chat.progress.quota) {
+      const plain = [`${said.plain}.`, waits(chat) && t("quota.waits")].filter(Boolean).join(" ");
+      return { ...said, words: [plain], plain };
+    }
     return { ...said, idle: !chat.running && !said.ask && !ended };
   }
 
   view(chat, words) {
-    const { shape, tone, time, ask } = words;
-    const text = h("span", null, words.words, time && h("span", { class: "sep" }, "\u00a0· "), time && h("span", { class: "nw" }, time));
+    const { shape, tone, time, ask, comma } = words;
+    const text = h("span", null, words.words, time && (comma ? ", " : h("span", { class: "sep" }, "\u00a0· ")), time && h("span", { class: "nw" }, time), comma && ".");
     const quiet = !words.away && longQuiet(chat);
+    const acts = this.acts(chat, words);
     return [
       quiet && h("p", { class: "quiet-note" }, t("quiet.long")),
-      h("div", { class: `prog${tone ? ` is-${tone}` : ""}${words.away || quiet || this.mayChoose(chat, words) ? " is-away" : ""}`, key: "line" },
+      h("div", { class: `prog${tone ? ` is-${tone}` : ""}${words.away || quiet || acts.some(Boolean) ? " is-away" : ""}${acts.length > 0 ? " has-acts" : ""}`, key: "line" },
         mark(shape),
         ask ? h("a", { class: "text", href: `#ask-${ask.ask}`, onclick: (event) => this.look(event, ask) }, text) : h("span", { class: "text" }, text),
         h("span", { class: "btns" },
           ask && h("a", { class: "btn btn-q btn-s only-wide", href: `#ask-${ask.ask}`, onclick: (event) => this.look(event, ask) }, t("look")),
           words.away && h("button", { class: "btn btn-q btn-s", type: "button", onclick: () => this.retry(chat) }, t("try.now")),
-          this.mayChoose(chat, words) && h("button", { class: "btn btn-q btn-s", type: "button", onclick: () => this.dispatchEvent(new CustomEvent("choose", { bubbles: true })) }, t("model.other")),
-          this.lastSaid(chat, words) && h("button", { class: "btn btn-q btn-s", type: "button", onclick: () => this.again(chat, words) }, t("send.again")),
+          acts,
           quiet && h("button", { class: "btn btn-q btn-s", type: "button", onclick: () => this.dispatchEvent(new CustomEvent("show-last", { bubbles: true })) }, t("quiet.show")),
           chat.running && !stopping.has(chat.id) && h("button", { class: "btn btn-q btn-s", type: "button", onclick: () => this.stop(chat) }, icon("stop"), t("stop")))),
     ];
   }
 
-  // A model that fails, or is tried again: another one can be asked meanwhile (moment 11).
-  mayChoose(chat, words) {
-    return !words.away && !chat.closed && store.models.length > 1 && ["failed", "retrying"].includes(chat.progress?.phase);
+  stopped(chat, words) {
+    return words.shape === "pause" && !words.ask && !chat.running && chat.progress?.phase === "stopped" && !chat.closed && !chat.archived;
+  }
+
+  // The ways on when the turn was stopped (moment 4), failed, or waits for a model (moment 11).
+  acts(chat, words) {
+    const tell = (name, detail) => this.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
+    const choose = () => tell("choose");
+    if (words.away || words.ask || chat.closed || stopping.has(chat.id) || store.devices.get(chat.device)?.state === "revoked") return [];
+    if (this.stopped(chat, words)) return stoppedActs(chat, store.logs.get(chat.id), { say: () => tell("write"), back: (text) => tell("take-back", text) });
+    if (chat.running && chat.progress?.phase === "retrying") return retryActs(chat, { redraw: () => this.draw(), choose });
+    if (chat.running || chat.progress?.phase !== "failed") return [];
+    return [
+      store.models.length > 1 && h("button", { class: "btn btn-q btn-s", type: "button", onclick: choose }, t("model.other")),
+      this.lastSaid(chat, words) && h("button", { class: "btn btn-q btn-s", type: "button", onclick: () => this.again(chat, words) }, t("send.again")),
+    ];
   }
 
   // What the failed turn was asked, to be sent again as it was.

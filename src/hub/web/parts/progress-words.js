@@ -22,8 +22,8 @@ export function phaseWords(progress, now = knownNow()) {
   const work = (key, values, time = ran()) => ({ shape: "work", tone: "on", key, values: values ?? {}, time });
   switch (p.phase) {
     case "queued": return { shape: "q", key: p.position ? "phase.queued.at" : "phase.queued", values: { nth: nth(p.position) }, time: ran() };
-    case "waiting_for_model": return work("phase.waiting_for_model", { model: p.model });
-    case "loading_model": return p.percent === undefined || p.percent === null ? work("phase.loading_model", { model: p.model }) : work("phase.loading_model.percent", { model: p.model, percent: Math.round(p.percent) });
+    case "waiting_for_model": return work("phase.waiting_for_model", { model: modelName(p.model) });
+    case "loading_model": return p.percent === undefined || p.percent === null ? work("phase.loading_model", { model: modelName(p.model) }) : work("phase.loading_model.percent", { model: modelName(p.model), percent: Math.round(p.percent) });
     case "reading_prompt": return p.total ? work("phase.reading_prompt.of", { tokens: count(p.tokens ?? 0), total: count(p.total) }) : work("phase.reading_prompt");
     case "thinking": return work("phase.thinking");
     case "writing": return p.tokens ? work("phase.writing", {}, t("tokens", { n: p.tokens, count: count(p.tokens) })) : work("phase.writing");
@@ -31,9 +31,11 @@ export function phaseWords(progress, now = knownNow()) {
     case "waiting_for_person": return { shape: "you", tone: "you", key: p.purpose || p.command ? "phase.waiting_for_person" : "phase.waiting_for_person.bare", values: { what: p.purpose || p.command }, time: ran() };
     case "waiting_for_subagents": return work(p.names?.length ? "phase.waiting_for_subagents.named" : "phase.waiting_for_subagents", { n: p.count, names: (p.names ?? []).join(", ") });
     case "compacting": return work("phase.compacting");
-    case "retrying": return { shape: "q", ...retrying(p), time: nextTry(p.at, now) };
-    case "stopped": return { shape: "pause", key: p.by && !["you", "stop"].includes(p.by) ? "phase.stopped.by" : "phase.stopped", values: { by: p.by }, time: p.ms === undefined ? clock(p.since) : stoppedFacts(p) };
-    case "failed": return { shape: "fail", tone: "bad", key: "phase.failed", values: { reason: p.reason?.replace(CARRIED, "").replace(".)", ")") ?? t("unknown.reason") }, time: clock(p.since) };
+    case "retrying":
+      if (p.quota && p.at) return { shape: "q", key: "phase.quota", values: { model: modelName(p.model), time: moment(p.at) }, time: "" };
+      return { shape: "q", ...retrying(p), time: nextTry(p.at, now), comma: true };
+    case "stopped": return { shape: "pause", key: "phase.other", values: { text: stoppedWords(p) }, time: "" };
+    case "failed": return failed(p);
     default: return work("phase.other", { text: p.text ?? String(p.phase).replaceAll("_", " ") });
   }
 }
@@ -44,20 +46,39 @@ const CARRIED = /the model's server (?:answered \d{3}|cannot be reached): /;
 
 const told = (reason) => reason?.replace(CARRIED, "").replace(/\.(?=\)|$)/, "");
 
+// A model as its person calls it; the computer knows it by the id it is served under.
+const modelName = (id) => store.models.find((one) => one.id === id)?.name ?? id ?? t("the.model");
+
 function retrying(p) {
   const reason = told(p.reason);
-  const values = { model: p.model ?? t("the.model"), attempt: p.attempt, of: p.of, reason };
+  const model = modelName(p.model);
+  const values = { model, attempt: p.attempt, of: p.of, reason };
   if (!reason) return { key: "phase.retrying", values };
-  // The instance names the model itself; a server that refused in its own words did answer.
-  if (p.model && reason.startsWith(`${p.model} `)) return { key: "phase.retrying.said", values };
-  return { key: /answered \d{3}/.test(p.reason) ? "phase.retrying.refused" : "phase.retrying.why", values };
+  // The instance names the model itself.
+  if ([model, p.model].some((name) => name && reason.startsWith(`${name} `))) return { key: "phase.retrying.said", values };
+  // A server that refused did answer: only one that was not heard "does not answer".
+  const status = /answered (\d{3})/.exec(p.reason)?.[1];
+  return { key: status === "429" ? "phase.retrying.full" : status ? "phase.retrying.fault" : "phase.retrying.why", values };
 }
 
-const stoppedFacts = (p) => [t("phase.after", { time: span(p.ms) }), p.commands && t("phase.commands", { n: p.commands })].filter(Boolean).join(" · ");
+function failed(p) {
+  const reason = p.reason?.replace(CARRIED, "").replace(".)", ")");
+  // A sentence of the computer's says itself what failed.
+  if (/[.!?]$/.test(reason ?? "")) return { shape: "fail", tone: "bad", key: "phase.other", values: { text: reason }, time: "" };
+  return { shape: "fail", tone: "bad", key: "phase.failed", values: { reason: reason ?? t("unknown.reason") }, time: clock(p.since) };
+}
+
+// Said the same wherever it is read: how long it took where that is known, else when it was.
+function stoppedWords(p) {
+  const by = p.by && !["you", "stop"].includes(p.by) ? p.by : t("you");
+  const how = p.ms === undefined ? t("phase.stopped.at", { by, time: clock(p.since) }) : p.ms < 50 ? t("phase.stopped.now") : t("phase.stopped.after", { time: span(p.ms) });
+  return [how, p.commands && t("phase.commands", { n: p.commands })].filter(Boolean).join(". ");
+}
 
 function nextTry(at, now) {
   if (!at) return "";
   const left = at - now;
+  if (left <= 0) return t("trying.now");
   return left > HOUR ? t("phase.next.at", { time: moment(at) }) : t("phase.next.in", { time: span(Math.max(0, Math.ceil(left / 1000) * 1000)) });
 }
 

@@ -24,7 +24,7 @@ export function queueView(log, chat, device) {
       h("span", { class: "links" },
         waits(one) && h("button", { class: "link", type: "button", "aria-label": t("queue.edit.name", { text: one.text.slice(0, 60) }), onclick: () => edit(chat.id, one) }, t("edit")),
         h("button", { class: waits(one) ? "link only-wide" : "link", type: "button", "aria-label": t("queue.remove.name", { text: one.text.slice(0, 60) }), onclick: () => remove(chat.id, one) }, t("remove")),
-        (one.state === "failed" || (!away && waits(one))) && h("button", { class: one.state === "failed" ? "link" : "link only-wide", type: "button", "aria-label": t("queue.send.name", { text: one.text.slice(0, 60) }), onclick: () => sendNow(chat.id, one) }, t(one.state === "failed" ? "try.again" : "send.now")))),
+        (one.state === "failed" || (!away && waits(one))) && h("button", { class: one.state === "failed" || one.stopped ? "link" : "link only-wide", type: "button", "aria-label": t("queue.send.name", { text: one.text.slice(0, 60) }), onclick: () => sendNow(chat.id, one) }, t(one.state === "failed" ? "try.again" : "send.now")))),
       refused(one, device)]),
     rest > 0 && h("p", { class: "meta queue-rest", role: "listitem" }, t("queue.more", { n: rest })),
     away && h("p", { class: "meta queue-rest", role: "listitem" }, t("queue.away", { device: device.name })));
@@ -35,6 +35,7 @@ const waits = (one) => one.state !== "sent" && one.state !== "failed";
 
 function prefix(one, away, device) {
   if (one.state === "failed") return t("queue.failed");
+  if (one.stopped) return t("queue.stopped");
   if (one.held) return t("queue.held");
   if (away) return t("queue.waits", { device: device.name });
   return t(one.when === "next" ? "queue.next" : "queue.after");

@@ -36,12 +36,17 @@ export function openSheet({ title, body, closed = () => {} }) {
   return close;
 }
 
-/** Asks once more before something that cannot be taken back. `act` runs on yes and may throw a Trouble, which is shown. */
-export function confirmSheet({ title, words, yes, no = t("back"), bad = true, act }) {
+/**
+ * Asks once more before something that cannot be taken back. `act` runs on yes and may throw a Trouble, which is shown;
+ * `done` runs when it was done and the sheet is gone.
+ */
+export function confirmSheet({ title, words, yes, no = t("back"), bad = true, act, done = () => {} }) {
   let trouble = null;
   let busy = false;
+  let acted = false;
   return openSheet({
     title,
+    closed: () => { if (acted) done(); },
     body: (close, redraw) => [
       h("p", null, words),
       trouble && h("p", { class: "bad-t", role: "alert" }, trouble.text),
@@ -54,6 +59,7 @@ export function confirmSheet({ title, words, yes, no = t("back"), bad = true, ac
             redraw();
             try {
               await act();
+              acted = true;
               close();
             } catch (caught) {
               trouble = caught;

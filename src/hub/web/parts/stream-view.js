@@ -41,6 +41,8 @@ export class StreamView extends HTMLElement {
     this.mounted = new Set();
     this.fresh = 0;
     this.seen = 0;
+    // What was taken back and is shown all the same, by the item that took it back.
+    this.opened = new Set();
     this.top = document.createElement("div");
     this.top.setAttribute("data-edge", "");
     this.spaceTop = space();
@@ -93,6 +95,16 @@ export class StreamView extends HTMLElement {
     now(this.draw);
   }
 
+  /** Shows or hides what the item `seq` took back. */
+  showBack(seq, on_) {
+    if (on_) this.opened.add(seq); else this.opened.delete(seq);
+    const entry = this.byKey.get(`i${seq}`);
+    if (entry) entry.dirty = true;
+    if (!this.follow.atEnd) this.follow.end();
+    this.stale = true;
+    now(this.draw);
+  }
+
   /** Opens the card of the newest command and goes there. */
   showLast() {
     const entry = this.entries.findLast((one) => one.item.kind === "step");
@@ -141,16 +153,23 @@ export class StreamView extends HTMLElement {
     if (this.follow.on && log.trim()) this.log.loadedFrom = log.order[0];
     const list = [];
     const stepOf = new Map();
+    const back = takenBack(log);
+    const hidden = new Set();
     let lastTime = 0;
     let previous;
     for (const seq of log.order) {
       const item = log.items.get(seq);
+      const by = back.find(([from, to]) => seq >= from && seq < to)?.[1];
+      if (by !== undefined && !this.opened.has(by)) {
+        if (item.call) hidden.add(item.call);
+        continue;
+      }
       if (item.kind === "step" && item.call) stepOf.set(item.call, seq);
       if (item.kind === "said" && item.time && item.time - lastTime > DAY_GAP_MS) list.push({ key: `d${seq}`, at: seq - 0.5, item: this.keepItem(`d${seq}`, { kind: "day", time: item.time }) });
       if (log.seen !== undefined && seq > log.seen && previous !== undefined && previous <= log.seen) list.push({ key: "new", at: seq - 0.4, item: this.keepItem("new", { kind: "new" }) });
       previous = seq;
       if (item.time) lastTime = item.time;
-      list.push({ key: `i${seq}`, at: seq, item });
+      list.push({ key: `i${seq}`, at: seq, item, back: by !== undefined });
     }
     // A message on its way stands after what was said; an open ask last of all, so that its buttons stay where they
     // are while others go on; a settled one takes its place below its call.
@@ -158,7 +177,7 @@ export class StreamView extends HTMLElement {
     for (const ask of store.asks.values()) {
       if (ask.chat !== this.chat_) continue;
       const settled = ask.state === "settled";
-      if (settled && !this.byKey.has(`a${ask.ask}`)) continue;
+      if (settled && (!this.byKey.has(`a${ask.ask}`) || hidden.has(ask.call))) continue;
       const seq = stepOf.get(ask.call);
       const at = settled ? (seq ?? (log.order.at(-1) ?? 0)) + 0.6 : 1e15 + (ask.made % 1e12);
       list.push({ key: `a${ask.ask}`, at, item: this.keepItem(`a${ask.ask}`, { kind: "ask", ask }, ask) });
@@ -171,8 +190,8 @@ export class StreamView extends HTMLElement {
       const entry = old ?? { key: next.key, state: {}, height: 0, nodes: 8, dirty: true };
       const joined = isCard(next.item) && isCard(before?.item);
       const closing = next.item.kind === "text" && (i === list.length - 1 || !["text", "step", "thought", "plan", "new", "ask"].includes(list[i + 1].item.kind));
-      if (entry.item !== next.item || entry.joined !== joined || entry.closing !== closing) entry.dirty = true;
-      Object.assign(entry, { at: next.at, item: next.item, joined, closing });
+      if (entry.item !== next.item || entry.joined !== joined || entry.closing !== closing || entry.back !== next.back) entry.dirty = true;
+      Object.assign(entry, { at: next.at, item: next.item, joined, closing, back: next.back });
       kept.set(next.key, entry);
       before = entry;
     }
@@ -363,13 +382,21 @@ export class StreamView extends HTMLElement {
   tellFinished() {
     const chat = store.chats.get(this.chat_);
     if (!chat || this.wasRunning === chat.running) return;
-    if (this.wasRunning && !chat.running) {
+    // What waits for a person, was stopped or failed is no finished answer.
+    const open = [...store.asks.values()].some((ask) => ask.chat === this.chat_ && ask.state !== "settled");
+    if (this.wasRunning && !chat.running && !open && !["stopped", "failed"].includes(chat.progress?.phase)) {
       const last = this.entries.findLast((entry) => entry.item.kind === "text");
       const words = last?.item.text ?? last?.prose?.textContent ?? "";
       if (last) finished(`${this.chat_}:${last.key}:${chat.turn ?? ""}`, words);
     }
     this.wasRunning = chat.running;
   }
+}
+
+// The widest spans of numbers that were taken back: from a message up to the item that took it back.
+function takenBack(log) {
+  const all = log.order.map((seq) => log.items.get(seq)).filter((item) => item.kind === "rewound").map((item) => [item.to, item.seq]);
+  return all.filter(([from, to]) => !all.some(([a, b]) => b > to && a <= from));
 }
 
 const isCard = (item) => item !== undefined && ["step", "thought", "plan"].includes(item?.kind);

@@ -29,6 +29,8 @@ export function mount(main, { id }) {
   const onBack = (event) => main.querySelector("l-composer")?.put(event.detail);
   const onChoose = () => main.querySelector("l-composer")?.choose();
   const onLast = () => main.querySelector("l-stream")?.showLast();
+  const onWrite = () => main.querySelector("l-composer")?.focusBox();
+  main.addEventListener("write", onWrite);
   main.addEventListener("sent", onSent);
   main.addEventListener("take-back", onBack);
   main.addEventListener("show-last", onLast);
@@ -41,6 +43,7 @@ export function mount(main, { id }) {
     focus: () => { if (matchMedia("(pointer: fine)").matches) main.querySelector("l-composer")?.focusBox(); else main.querySelector("h1")?.focus({ preventScroll: true }); },
     close() {
       for (const off of offs) off();
+      main.removeEventListener("write", onWrite);
       main.removeEventListener("sent", onSent);
       main.removeEventListener("take-back", onBack);
       main.removeEventListener("show-last", onLast);

@@ -30,6 +30,8 @@ function view(state, draw) {
   const devices = sortedDevices().filter((device) => device.state === "online" || device.state === "away");
   if (devices.length === 0) return [head, stateBox({ shape: "open", title: t("schedules.none"), words: t("schedules.none.words"), buttons: h("a", { class: "btn", href: "/link" }, t("link.a.computer")) })];
   for (const form of [state.run, state.watch]) {
+    // Turned on meanwhile: what was refused before is no news any more.
+    if (form.trouble?.data?.error?.reason === "off" && store.devices.get(form.device)?.limits?.scheduled) form.trouble = null;
     if (!devices.some((one) => one.id === form.device)) form.device = (devices.find((one) => one.limits?.scheduled) ?? devices[0]).id;
     form.cwd ||= store.devices.get(form.device)?.limits?.roots?.[0] ?? "";
   }
@@ -40,16 +42,18 @@ function where(form, devices, id, draw) {
   const device = store.devices.get(form.device);
   const roots = device?.limits?.roots ?? [];
   return h("div", { class: "pair" },
-    field({ id: `${id}-device`, label: t("computer"), input: (attrs) => h("select", { ...attrs, onchange: (event) => { form.device = event.target.value; form.cwd = store.devices.get(form.device)?.limits?.roots?.[0] ?? ""; form.trouble = null; draw(); } },
+    field({ id: `${id}-device`, label: t("computer"), input: (attrs) => h("select", { ...attrs, onchange: (event) => { form.device = event.target.value; form.cwd = store.devices.get(form.device)?.limits?.roots?.[0] ?? ""; draw(); } },
       devices.map((one) => h("option", { key: one.id, value: one.id, selected: one.id === form.device }, one.state === "online" ? one.name : t("option.away", { device: one.name })))) }),
     field({ id: `${id}-cwd`, label: t("folder"), hint: roots.length ? t("folder.hint", { roots: and(roots.map((root) => homely(root, device))) }) : undefined, input: (attrs) => h("input", { ...attrs, value: form.cwd, required: true, spellcheck: "false", autocapitalize: "none", list: `${id}-roots`, oninput: (event) => { form.cwd = event.target.value; } }) }),
     h("datalist", { id: `${id}-roots` }, roots.map((root) => h("option", { value: root }))));
 }
 
+const isOff = (form) => store.devices.get(form.device)?.limits?.scheduled === false;
+
 // The computer itself decides; that it will say no is told before the press.
 function offNote(form) {
   const device = store.devices.get(form.device);
-  if (!device || device.limits?.scheduled !== false) return null;
+  if (!isOff(form)) return null;
   return h("div", { class: "off-note" }, h("p", { class: "note" }, mark("miss"), h("span", null, rich("scheduled.off", { device: device.name }))), paste("lembas service scheduled on"));
 }
 
@@ -67,10 +71,18 @@ function modePick(form, id, draw) {
     modesOf(form).map((one) => h("option", { key: one.id, value: one.id, selected: one.id === mode, disabled: !one.allowed }, one.name))) });
 }
 
+// What went wrong with what was asked before says nothing of what is asked now, and that is other work with another key.
+function changed(form, draw) {
+  if (!form.trouble) return;
+  form.trouble = null;
+  form.key = newKey();
+  draw();
+}
+
 function runForm(form, devices, draw) {
   const model = defaultModel();
   const submit = async () => {
-    if (form.busy) return;
+    if (form.busy || isOff(form)) return;
     Object.assign(form, { busy: true, trouble: null });
     draw();
     try {
@@ -84,19 +96,19 @@ function runForm(form, devices, draw) {
     form.busy = false;
     draw();
   };
-  return h("form", { class: "card pad say", key: "run", "aria-labelledby": "run-title", onsubmit: (event) => { event.preventDefault(); submit(); } },
+  return h("form", { class: "card pad say", key: "run", "aria-labelledby": "run-title", oninput: () => changed(form, draw), onsubmit: (event) => { event.preventDefault(); submit(); } },
     h("div", null, h("h2", { id: "run-title" }, t("run.title")), h("p", { class: "muted" }, t("run.words"))),
     where(form, devices, "run", draw),
     field({ id: "run-text", label: t("run.text"), input: (attrs) => h("textarea", { ...attrs, rows: "3", required: true, placeholder: t("run.example"), value: form.text, oninput: (event) => { form.text = event.target.value; } }) }),
     modePick(form, "run", draw),
     offNote(form),
     form.trouble && troubleBox(form.trouble, null, { card: false }),
-    h("div", { class: "btns" }, h("button", { class: "btn btn-1", type: "submit", "aria-disabled": form.busy ? "true" : undefined }, t(form.busy ? "starting" : "run.do"))));
+    h("div", { class: "btns" }, h("button", { class: "btn btn-1", type: "submit", disabled: isOff(form), "aria-disabled": form.busy ? "true" : undefined }, t(form.busy ? "starting" : "run.do"))));
 }
 
 function watchForm(form, devices, draw) {
   const submit = async () => {
-    if (form.busy) return;
+    if (form.busy || isOff(form)) return;
     Object.assign(form, { busy: true, trouble: null });
     draw();
     const asked = { device: form.device, cwd: form.cwd.trim(), command: form.command };
@@ -119,7 +131,7 @@ function watchForm(form, devices, draw) {
       field({ id: "watch-timeout", label: t("watch.timeout"), hint: t("watch.timeout.hint"), input: (attrs) => h("input", { ...attrs, type: "number", min: "1", max: "600", inputmode: "numeric", value: form.timeout, oninput: (event) => { form.timeout = event.target.value; } }) })),
     h("label", { class: "switch" }, h("span", null, t("watch.nonzero")), h("input", { type: "checkbox", role: "switch", checked: form.nonzero, onchange: (event) => { form.nonzero = event.target.checked; } })),
     offNote(form),
-    h("div", { class: "btns" }, h("button", { class: "btn btn-1", type: "submit", "aria-disabled": form.busy ? "true" : undefined }, t(form.busy ? "watch.busy" : "watch.do"))),
+    h("div", { class: "btns" }, h("button", { class: "btn btn-1", type: "submit", disabled: isOff(form), "aria-disabled": form.busy ? "true" : undefined }, t(form.busy ? "watch.busy" : "watch.do"))),
     form.results.length > 0 && h("div", { class: "results", role: "status" }, form.results.map(result)));
 }
 
