@@ -210,15 +210,18 @@ pub(super) fn closed(
 /// shell and desktop find what they start. `path` is resolved.
 pub fn unshareable(path: &Path, home: &Path) -> Option<&'static str> {
     let listed = permission().hardline.protected.iter();
-    let closed = |entry: &&Protected| match entry.place {
-        Place::Home => matches!(entry.access, Access::All | Access::Write),
-        Place::Absolute => entry.access == Access::All,
+    let closes = |entry: &&Protected| match entry.place {
+        Place::Home => {
+            matches!(entry.access, Access::All | Access::Write)
+                && path.starts_with(home.join(&entry.path))
+        }
+        Place::Absolute => entry.access == Access::All && path.starts_with(&entry.path),
         Place::Anywhere => false,
     };
     listed
-        .filter(closed)
-        .find(|entry| falls_under(path, entry, home))
+        .filter(closes)
         .map(|entry| entry.text.as_str())
+        .next()
 }
 
 /// Whether a file begins as a private key does.

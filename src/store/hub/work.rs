@@ -437,7 +437,7 @@ impl HubStore {
         self.db
             .call(move |c| {
                 c.prepare_cached("select count(*) from queue where chat = ?1")?
-                    .query_row_cached([chat], |r| r.get(0))
+                    .query_row([chat], |r| r.get(0))
             })
             .await
     }
