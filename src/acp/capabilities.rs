@@ -36,10 +36,14 @@ pub enum Capability {
     Agents,
     /// A new token over the live link.
     Token,
+    /// What is allowed always: `_lembas/rules`.
+    Rules,
+    /// The bytes of a call's output: `_lembas/output`.
+    Output,
 }
 
 impl Capability {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Resume,
         Self::Asks,
         Self::Directories,
@@ -47,6 +51,8 @@ impl Capability {
         Self::Progress,
         Self::Agents,
         Self::Token,
+        Self::Rules,
+        Self::Output,
     ];
 
     /// The feature that a method belongs to; none: it is part of the base.
@@ -59,6 +65,8 @@ impl Capability {
             "_lembas/directories" => Some(Self::Directories),
             "_lembas/monitor" => Some(Self::Scheduled),
             "_lembas/token" => Some(Self::Token),
+            "_lembas/rules" | "_lembas/rules/remove" => Some(Self::Rules),
+            "_lembas/output" => Some(Self::Output),
             _ => None,
         }
     }

@@ -24,6 +24,8 @@ struct Rule {
     session: Option<String>,
     made: i64,
     by: String,
+    /// When it last let something through.
+    used: Option<i64>,
     /// What it covers.
     words: String,
 }
@@ -78,6 +80,9 @@ fn list(out: Out, paths: &Paths) -> Ending {
                 if let Some(session) = &rule.session {
                     put(&mut row, "session", session);
                 }
+                if let Some(used) = rule.used {
+                    put(&mut row, "used", words::rfc3339(used, &zone));
+                }
                 row
             })
             .collect();
@@ -98,8 +103,12 @@ fn list(out: Out, paths: &Paths) -> Ending {
             Some(id) => format!("the chat {}", cut::prefix(id, 6)),
             None => rule.whom().to_owned(),
         };
+        let used = rule.used.map_or_else(
+            || "not used yet".to_owned(),
+            |used| format!("last used {}", words::clock(used, listed.now, &zone)),
+        );
         out.line(format!(
-            "        for {session}, by {}, {}",
+            "        for {session}, by {}, {}; {used}",
             escape::visible_line(&rule.by),
             words::clock(rule.made, listed.now, &zone)
         ));

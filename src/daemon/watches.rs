@@ -51,7 +51,16 @@ impl Watches {
             .await
             .map_err(|error| Unseen::Refused(format!("the rules cannot be read: {error}")))?;
         match judged(Arc::clone(&self.judge), &self.live, rules, &check).await? {
-            Judged::Runs(grant) => ran(*grant, &self.room, &check).await,
+            Judged::Runs(grant) => {
+                let used = self
+                    .store
+                    .rules_used(grant.rules().to_vec(), clock::now_ms());
+                if let Err(error) = used.await {
+                    // The list then says an older time; the check is what was asked for.
+                    tracing::warn!(%error, "the use of a rule could not be noted");
+                }
+                ran(*grant, &self.room, &check).await
+            }
             Judged::Asks(pending) => Err(refused(&self.store, *pending, &check).await),
         }
     }

@@ -7,6 +7,7 @@ pub mod asks;
 pub mod audit;
 pub mod items;
 pub mod keys;
+pub mod outputs;
 pub mod refused;
 pub mod rules;
 pub mod sessions;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rusqlite::{OptionalExtension as _, Transaction, params};
+use tokio::sync::watch;
 
 use crate::clock;
 use crate::ids::{SessionId, random_hex};
@@ -32,6 +34,8 @@ pub struct Store {
     db: Db,
     folder: PathBuf,
     epoch: Arc<Mutex<String>>,
+    /// Changes with every change of a rule.
+    rules: watch::Sender<u64>,
 }
 
 impl Store {
@@ -94,6 +98,7 @@ impl Store {
             db,
             folder: folder.to_owned(),
             epoch: Arc::new(Mutex::new(epoch)),
+            rules: watch::Sender::new(0),
         })
     }
 
@@ -107,6 +112,7 @@ impl Store {
             db: Db::open(&folder.join("device.db"), tables::MIGRATIONS)?,
             folder: folder.to_owned(),
             epoch: Arc::default(),
+            rules: watch::Sender::new(0),
         })
     }
 
@@ -154,8 +160,9 @@ impl Store {
                 )
             })
             .await?;
+        let spilled = outputs::spilled(self.folder.join("spill")).await;
         let cap = ALL_CAP.min(disk_size(&self.folder).map_or(ALL_CAP, |d| d / 20));
-        Ok((unsigned(used) >= cap).then(|| {
+        Ok((unsigned(used).saturating_add(spilled) >= cap).then(|| {
             format!(
                 "The sessions kept on this computer take {} MiB, which is all they may: delete some (lembas sessions delete ID).",
                 cap / (1024 * 1024)

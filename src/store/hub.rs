@@ -10,6 +10,8 @@ pub mod chats;
 pub mod devices;
 pub mod items;
 pub mod models;
+pub mod outputs;
+pub mod rules;
 pub mod tokens;
 pub mod work;
 
@@ -98,10 +100,20 @@ pub(crate) fn set_meta(
 }
 
 /// All steps, oldest first. A step that shipped never changes.
-const TABLES: &[Migration] = &[(1, FIRST), (2, HEADS)];
+const TABLES: &[Migration] = &[(1, FIRST), (2, HEADS), (3, RULES)];
 
 /// The newest change of a device that was taken up (spec/acp.md Y2), of its present epoch.
 const HEADS: &str = "alter table devices add column head integer";
+
+/// What computers allow always, as they last told it.
+const RULES: &str = "
+create table rules (
+  device text not null references devices (id), id text not null, place integer not null,
+  body text not null, primary key (device, id)
+) strict, without rowid;
+alter table devices add column rules_total integer;
+alter table devices add column rules_heard integer;
+";
 
 const FIRST: &str = "
 create table meta (key text primary key, value text not null) strict;

@@ -5,6 +5,8 @@ pub(crate) mod client;
 mod fake;
 mod handshake;
 mod limits;
+mod outputs;
+mod rules;
 mod scheduled;
 mod sessions;
 mod streams;
@@ -20,6 +22,7 @@ use lembas::config::{Config, Live, Mode, Remote};
 use lembas::permission::Origin;
 use lembas::remote;
 use lembas::rt::Tasks;
+use lembas::store::device::Store;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -33,11 +36,13 @@ struct Place {
     sessions: Arc<Fakes>,
     device: Device,
     epoch: Arc<Numbers>,
+    rules: Store,
     watch: Arc<scheduled::Played>,
     tokens: Arc<Tokens>,
     monitor: remote::Monitor,
     limits: remote::Limits,
     tasks: Tasks,
+    _kept: tempfile::TempDir,
 }
 
 #[derive(Default)]
@@ -111,6 +116,8 @@ impl Place {
         let work = remote::Remote::new(limits.clone(), monitor.clone(), tokens.clone());
         let sessions = Arc::new(Fakes::default());
         let epoch = Arc::new(Numbers::default());
+        let kept = tempfile::tempdir().unwrap();
+        let rules = Store::look(kept.path()).unwrap();
         let parts = Parts {
             sessions: sessions.clone(),
             limits: Arc::new(limits.clone()) as Arc<dyn Limits>,
@@ -118,6 +125,7 @@ impl Place {
             keys,
             models: Arc::new(Local),
             epoch: epoch.clone(),
+            rules: Arc::new(rules.clone()),
             about: Arc::new(about),
         };
         Self {
@@ -126,6 +134,8 @@ impl Place {
             live,
             sessions,
             epoch,
+            rules,
+            _kept: kept,
             watch,
             tokens,
             monitor,
@@ -179,6 +189,8 @@ const ALL: &[&str] = &[
     "progress",
     "agents",
     "token",
+    "rules",
+    "output",
 ];
 
 fn instance(grant: &str) -> Origin {

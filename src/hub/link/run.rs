@@ -14,7 +14,7 @@ use super::intake::{Heard, Intake};
 use super::service::Served;
 use super::{Link, Ready, work};
 use crate::clock::now_ms;
-use crate::hub::{PROTOCOL, Shared, asks, devices};
+use crate::hub::{PROTOCOL, Shared, asks, devices, rules};
 use crate::ids::random_bytes;
 use crate::link::ws;
 use crate::rpc::{self, CloseReason, Limits, Peer};
@@ -22,7 +22,7 @@ use crate::store::hub::chats::Said;
 use crate::store::hub::devices::Handshake;
 
 /// What this instance can beyond plain ACP.
-const CAPABILITIES: [&str; 8] = [
+const CAPABILITIES: [&str; 10] = [
     "resume",
     "asks",
     "directories",
@@ -31,6 +31,8 @@ const CAPABILITIES: [&str; 8] = [
     "agents",
     "steer",
     "token",
+    "rules",
+    "output",
 ];
 /// What was heard and not yet stored. When a device says more than that ahead of our disk, its
 /// link is closed and taken up again from what is stored.
@@ -38,6 +40,8 @@ const HEARD: usize = 8 * 1024;
 /// Sessions asked for on one page of a sync, and pages at most.
 const PAGE: u64 = 200;
 const PAGES: usize = 500;
+/// Between two looks at what a device allows always.
+const RULES: Duration = Duration::from_millis(200);
 /// How long an answer to something small may take.
 const SMALL: Duration = Duration::from_secs(30);
 
@@ -72,6 +76,10 @@ pub(super) async fn run(shared: Arc<Shared>, link: Link, socket: WebSocket, old_
                     heard.clone(),
                     old_token,
                 ),
+            );
+            tasks.spawn(
+                "link rules",
+                follow_rules(Arc::clone(&shared), link.clone(), peer.clone()),
             );
             tasks.spawn(
                 "link work",
@@ -329,6 +337,28 @@ async fn session_heard(
         heard.send(wanted).await.map_err(|_| "the link ended")?;
     }
     Ok(())
+}
+
+/// Reads what the device allows always, now and whenever it says that it changed.
+async fn follow_rules(shared: Arc<Shared>, link: Link, peer: Peer) {
+    if !link.can("rules") {
+        return;
+    }
+    loop {
+        if let Err(why) = rules::renew(&shared, &link, &peer).await {
+            tracing::warn!(
+                device = link.inner.device,
+                why,
+                "the rules of a computer could not be read"
+            );
+        }
+        // However often it changes, it is read no more often than this.
+        crate::clock::sleep(RULES).await;
+        tokio::select! {
+            () = link.inner.rules.notified() => {}
+            _ = peer.closed() => return,
+        }
+    }
 }
 
 /// A successor of the device's token: stored before it is said, in force when it is used.

@@ -110,7 +110,7 @@ export const TEXTS = {
   "verb.other.now": "Doing", "verb.other.want": "Tool", "verb.other.done": "Tool",
   "ran": "ran: {ran}", "step.pending": "not started", "step.refused": "refused, not run", "step.cancelled": "stopped", "step.failed": "failed", "step.unknown": "not known: the computer stopped while it ran",
   "step.changes": "Changes in {name}", "step.output": "Output of {name}", "step.no_output": "No output.", "step.no_output.yet": "No output yet.",
-  "step.last": "last {n} of {count} lines", "step.first": "first {bytes} of {of}", "step.more": "Show more", "step.more.failed": "The output could not be loaded.", "step.download": "Download all", "step.download.part": "Download what is here", "step.kept": "Of {of} here are {kept}; the rest was not kept.", "step.kept.spill": "Of {of} here are {kept}; the whole is on the computer in `{path}`.",
+  "step.last": "last {n} of {count} lines", "step.first": "first {bytes} of {of}", "step.part": "{bytes} of {of}, from {from}", "step.more": "Show more", "step.more.failed": "The output could not be loaded.", "step.download": "Download all", "step.download.part": "Download what is here", "step.loading": "Loading", "step.kept": "{of} in all, of which {kept} are stored here; the rest comes from the computer.",
   "plan.count": "{done} of {of} done", "plan.done": "done", "plan.now": "at work", "plan.open": "not started", "plan.failed": "failed",
 
   // the side of a chat
@@ -132,7 +132,7 @@ export const TEXTS = {
   "ask.extend": "30 more minutes", "ask.extended": "30 minutes more", "ask.unknown_kind": "This page does not know this kind of question. It can only be refused here.",
   "ask.session_covers": "For this session would cover:", "ask.keys": "A allows once, R refuses", "ask.keys.refuse": "R refuses",
   "allow.once": "Allow once", "allow.session": "Allow for this session", "allow.always": "Allow always", "allow.always.dots": "Allow always…",
-  "always.title": "Allow always", "always.covers": "From now on {device} does this without asking:", "always.widest": "This also covers `{widest}`.", "always.back": "Take it back any time on {device}: `lembas rules`", "always.once": "Only once",
+  "always.title": "Allow always", "always.covers": "From now on {device} does this without asking:", "always.widest": "This also covers `{widest}`.", "always.back": "Take it back any time under Settings, {device}, or there with `lembas rules`", "always.once": "Only once",
   "allow.and": "Allow, and…", "allow.and.why": "A word that the agent reads after it ran", "refuse.why": "A word why, which the agent reads", "refuse.hint": "Kept as a draft until you send it.",
   "box.read": "In a box: nothing can be written, no network.", "box.roots": "In a box: only the shared folders can be written, no network.", "box.open": "Without a box: it would run with your rights and the network.",
   "from.chat": "Asked by the chat {chat}.", "from.subagent": "Asked by the subagent **{name}** in the chat {chat}.", "from.job": "Asked by job {name} in the chat {chat}.", "from.schedule": "Asked by a scheduled run, {chat}.",
@@ -148,6 +148,10 @@ export const TEXTS = {
   "limits.roots": "Works in", "limits.no_roots": "no folder yet", "limits.mode": "Up to", "limits.lowered": "a wish above {mode} is lowered by {device}", "limits.approvals": "Answers from here",
   "limits.approvals.once": "allow once, or for the session; never a rule, never sudo", "limits.approvals.full": "allow once, for the session, or always", "limits.approvals.local": "do not count; only answers given on the computer do",
   "limits.scheduled": "Scheduled work", "limits.box": "Box", "limits.box.full": "full", "limits.box.writes": "writes only", "limits.box.none": "none", "limits.system": "System", "limits.heard": "Heard", "limits.heard.words": "these limits are from {time}", "limits.change": "What can be changed, and how, only on {device}:",
+  "rules.count": "Allowed on {device} without asking: {count} {n:rule|rules}", "rules.none": "Nothing is allowed on {device} without asking but what the mode allows.",
+  "rules.cut": "{count} {n:rule|rules} more on {device}, in `lembas rules list` there.", "rules.failed": "What is allowed always could not be loaded.", "rules.remove.name": "Remove {name}",
+  "rules.waits": "removal waits for {device}", "rules.going": "removing", "rules.by": "by {by}, {day}", "rules.used": "last used {time}", "rules.unused": "not used yet",
+  "rules.not_taken": "{device} did not take it back: {why}", "rules.deny": "Without this more would be allowed: only {device} takes it back.",
   "rename.device": "Rename {device}", "forget": "Forget it", "forget.dots": "Forget it…", "forget.title": "Forget {device}", "forget.words": "What is kept here of {device} is deleted: its chats and their answers. Nothing on {device} changes. This cannot be undone.", "revoke": "Take access back", "revoke.dots": "Take access back…", "revoke.title": "Take access back from {device}", "revoke.words": "{device} is ended here at once and cannot come back by itself. Nothing on it is deleted, and its chats stay readable here.",
   "signed.loading": "Loading who is signed in", "signed.browser": "A browser", "signed.this": "this one", "signed.end": "End", "signed.end.name": "End {name}", "signed.seen": "seen {time}", "signed.since": "since {day}", "signed.count": "{n} signed in", "signed.end_others": "End all others",
   "models.empty": "No model yet.", "models.words": "A model is tried before it is saved.",
