@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 pub use capabilities::{Capability, PROTOCOL, protocol};
 pub use error::{BUSY, GONE, MONITOR, REFUSED, Refusal, SCHEDULED};
+pub use inbound::good_parts;
 pub use keys::{Again, Did, KEPT, KeyStore, Keys, MemoryKeys, Scope as KeyScope, Taken};
 pub use limits::{Limits, Local, Lowered, RemoteWork, Schedule, existing};
 pub use port::{Journal, OneSession, Page, Sessions};

@@ -56,6 +56,14 @@ fn run(typed: &[OsString]) -> Exit {
         .take_while(|w| *w != "--")
         .any(|w| w == "--json");
     let out = Out::new(json);
+    match completions::answer(typed) {
+        Ok(false) => {}
+        Ok(true) => return Exit::Well,
+        Err(failure) => {
+            out.failure(&failure);
+            return failure.exit;
+        }
+    }
     let args = match Args::try_parse_from(typed) {
         Ok(args) => args,
         Err(error) if !error.use_stderr() => {
@@ -88,7 +96,6 @@ fn dispatch(args: Args, out: Out) -> Ending {
         Command::Help { topic } => help::topic(out, &topic),
         Command::Man => help::man(out),
         Command::Completions { shell } => completions::script(out, shell),
-        Command::Words { kind } => completions::words(out, &paths()?, kind),
         Command::Roots { action } => limits::roots(out, &paths()?, action),
         Command::Mode { mode } => limits::mode(out, &paths()?, mode.as_deref()),
         Command::Approvals { whose } => limits::approvals(out, &paths()?, whose),

@@ -16,28 +16,57 @@ pub mod watch;
 use std::fmt;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use live::Live;
 pub use load::{ConfigError, Problem, load};
 pub use paths::Paths;
 
 /// The four modes, in order of what they let through.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     Plan,
     #[default]
     Manual,
     Edit,
-    /// Also read from `unrestricted` (spec vocabulary).
-    #[serde(alias = "unrestricted")]
     Auto,
 }
 
+impl<'de> Deserialize<'de> for Mode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(ModeWord)
+    }
+}
+
+/// Reads a mode's word; an error names the words there are.
+struct ModeWord;
+
+impl Visitor<'_> for ModeWord {
+    type Value = Mode;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("plan, manual, edit or auto")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Mode, E> {
+        Mode::read(word).ok_or_else(|| E::invalid_value(Unexpected::Str(word), &self))
+    }
+}
+
 impl Mode {
+    /// A mode by its word. `unrestricted` is read as `auto` (spec vocabulary) and never said.
+    pub fn read(word: &str) -> Option<Self> {
+        Some(match word {
+            "plan" => Self::Plan,
+            "manual" => Self::Manual,
+            "edit" => Self::Edit,
+            "auto" | "unrestricted" => Self::Auto,
+            _ => return None,
+        })
+    }
+
     /// The word in the config file, on the command line and on the wire.
     pub fn word(self) -> &'static str {
         match self {

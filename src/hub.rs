@@ -5,6 +5,7 @@
 //! and when; it never shows as done what the computer has not confirmed.
 
 mod api;
+mod asked;
 mod asks;
 mod auth;
 mod chats;
@@ -192,8 +193,8 @@ pub async fn serve(
         http: models::ModelHttp::new().map_err(HubError::Http)?,
     });
     let router = front::router(&shared);
-    let child = shared.tasks.clone();
-    tasks.spawn("hub", front::run(listener, tls, router, child));
+    let (child, proxied) = (shared.tasks.clone(), shared.facts.proxied);
+    tasks.spawn("hub", front::run(listener, tls, router, proxied, child));
     Ok(Hub { shared })
 }
 

@@ -15,6 +15,7 @@ use super::error::bad;
 use crate::permission::Origin;
 use crate::rpc::RpcError;
 use crate::spec;
+use crate::text::json;
 
 /// The link protocol spoken here (R97).
 pub const PROTOCOL: u64 = 3;
@@ -155,12 +156,8 @@ pub(crate) fn read(params: Value, origin: &Origin) -> Result<Client, RpcError> {
             ..Client::default()
         });
     };
-    let meta: ClientMeta = serde_json::from_value(meta).map_err(|_| {
-        bad(
-            "params",
-            "clientCapabilities._meta.lembas: { protocol, instance, capabilities }",
-        )
-    })?;
+    let meta: ClientMeta = json::read(meta)
+        .map_err(|why| bad("params", format!("clientCapabilities._meta.lembas: {why}")))?;
     protocol(meta.protocol)?;
     if let (Origin::Remote { instance, .. }, Some(said)) = (origin, &meta.instance)
         && instance != said

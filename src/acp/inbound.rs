@@ -100,7 +100,7 @@ pub(crate) struct KeyMeta {
 
 /// A mode by its name on the wire.
 pub(crate) fn mode(name: &str) -> Result<Mode, RpcError> {
-    serde_json::from_value(Value::String(name.to_owned())).map_err(|_| {
+    Mode::read(name).ok_or_else(|| {
         let shown: String = name.chars().take(40).collect();
         bad(
             "mode",
@@ -117,6 +117,22 @@ pub(crate) fn mode_name(mode: Mode) -> &'static str {
         Mode::Edit => "edit",
         Mode::Auto => "auto",
     }
+}
+
+/// Whether a prompt may be made of these parts, as they stand on the wire.
+///
+/// # Errors
+/// What is wrong, as a sentence without its full stop.
+pub fn good_parts(blocks: &[Value]) -> Result<(), String> {
+    #[derive(Deserialize)]
+    struct Sent {
+        parts: Vec<v1::ContentBlock>,
+    }
+    if blocks.is_empty() {
+        return Ok(());
+    }
+    let sent: Sent = json::read(serde_json::json!({ "parts": blocks }))?;
+    parts(sent.parts).map(drop).map_err(|error| error.message)
 }
 
 /// The parts of a prompt. What is promised in the handshake is taken, anything else refused whole:

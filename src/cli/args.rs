@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
+
+use super::completions;
 
 /// Drive a coding agent on your own computers from a web page, a phone or an editor.
 #[derive(Debug, Parser)]
@@ -21,7 +23,7 @@ pub(super) struct Args {
     pub(super) json: bool,
 
     /// A folder that holds everything: settings, stores, sockets
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) data: Option<PathBuf>,
 
     #[command(subcommand)]
@@ -69,6 +71,7 @@ pub(super) enum Command {
     Mode {
         /// manual: asks before every change. edit: changes files and runs boxed commands.
         /// auto: asks almost nothing; type the word in full.
+        #[arg(add = completions::words(&["manual", "edit"]))]
         mode: Option<String>,
     },
     /// Whose answers count: once, full or local
@@ -113,7 +116,7 @@ pub(super) enum Command {
     #[command(after_help = "Examples:\n  lembas rules pending\n  lembas allow --pending 3")]
     Allow {
         /// Its number in `lembas rules pending`
-        #[arg(long, value_name = "N", value_parser = number)]
+        #[arg(long, value_name = "N", value_parser = number, add = completions::pending())]
         pending: u64,
     },
     /// What is allowed always, and taking it back
@@ -172,17 +175,11 @@ pub(super) enum Command {
     },
     /// Print completions for a shell
     #[command(
-        after_help = "Install:\n  bash  lembas completions bash > ~/.local/share/bash-completion/completions/lembas\n  zsh   lembas completions zsh > ~/.zfunc/_lembas\n  fish  lembas completions fish > ~/.config/fish/completions/lembas.fish"
+        after_help = "Install:\n  bash  echo 'source <(lembas completions bash)' >> ~/.bashrc\n  zsh   echo 'source <(lembas completions zsh)' >> ~/.zshrc      (after compinit)\n  fish  echo 'lembas completions fish | source' > ~/.config/fish/completions/lembas.fish"
     )]
     Completions {
         #[arg(value_enum)]
-        shell: clap_complete::Shell,
-    },
-    /// The words that a completion offers
-    #[command(hide = true)]
-    Words {
-        #[arg(value_enum)]
-        kind: Words,
+        shell: Shell,
     },
     /// Print the manual page
     #[command(after_help = "Example:\n  lembas man | man -l -")]
@@ -190,6 +187,7 @@ pub(super) enum Command {
     /// Explain a command or a topic
     Help {
         /// A command, or: phone, remote, config, environment
+        #[arg(add = completions::topics())]
         topic: Vec<String>,
     },
 }
@@ -241,7 +239,10 @@ pub(super) struct Hub {
 #[derive(Debug, Subcommand)]
 pub(super) enum SpecAction {
     /// Compare a folder with it, file by file
-    Check { folder: PathBuf },
+    Check {
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -250,7 +251,7 @@ pub(super) enum HubAction {
     #[command(after_help = "Examples:\n  lembas hub link\n  lembas hub link --user ana")]
     Link {
         /// Whose link; the first account's when not given
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", add = completions::users())]
         user: Option<String>,
     },
     /// Models of the instance
@@ -288,9 +289,15 @@ pub(super) enum HubModel {
     /// List the models
     List,
     /// Remove a model
-    Remove { name: String },
+    Remove {
+        #[arg(add = completions::models())]
+        name: String,
+    },
     /// Try a model with one tiny request
-    Test { name: String },
+    Test {
+        #[arg(add = completions::models())]
+        name: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -304,9 +311,15 @@ pub(super) enum HubUser {
 #[derive(Debug, Subcommand)]
 pub(super) enum Roots {
     /// Allow work in a folder
-    Add { folder: PathBuf },
+    Add {
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+    },
     /// Take a folder back; work in it ends at once
-    Remove { folder: PathBuf },
+    Remove {
+        #[arg(add = completions::roots())]
+        folder: PathBuf,
+    },
     /// List the folders
     List,
 }
@@ -331,7 +344,7 @@ pub(super) enum Whose {
 #[derive(Debug, ClapArgs)]
 pub(super) struct Answer {
     /// The beginning of the question's id, as in `lembas asks`
-    #[arg(value_parser = beginning)]
+    #[arg(value_parser = beginning, add = completions::asks())]
     pub(super) ask: String,
     #[arg(value_enum)]
     pub(super) outcome: AllowOrRefuse,
@@ -364,7 +377,7 @@ pub(super) enum Rules {
     /// Take a rule back; it counts at once
     Remove {
         /// The beginning of the rule's id
-        #[arg(value_parser = beginning)]
+        #[arg(value_parser = beginning, add = completions::rules())]
         id: String,
     },
 }
@@ -374,6 +387,7 @@ pub(super) enum Chats {
     /// Delete a chat with everything that was kept of it; what runs in it ends
     Delete {
         /// The beginning of its id, as in `lembas sessions`
+        #[arg(add = completions::chats())]
         id: String,
         /// Do not ask
         #[arg(short, long)]
@@ -384,10 +398,10 @@ pub(super) enum Chats {
 #[derive(Debug, ClapArgs)]
 pub(super) struct Monitor {
     /// The folder to run in; this one when not given
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) cwd: Option<PathBuf>,
     /// plan, manual, edit or auto; at most what this computer allows
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", add = completions::words(&["plan", "manual", "edit", "auto"]))]
     pub(super) mode: Option<String>,
     /// Seconds, at most 600
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
@@ -406,13 +420,12 @@ pub(super) enum Service {
     },
 }
 
-/// What a completion asks for.
+/// The shells that completions are made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Words {
-    Asks,
-    Roots,
-    Rules,
-    Pending,
+pub(super) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -55,7 +55,7 @@ pub(super) fn topic(out: Out, words: &[String]) -> Ending {
     Ok(Exit::Well)
 }
 
-const TOPICS: [&str; 4] = ["phone", "remote", "config", "environment"];
+pub(super) const TOPICS: [&str; 4] = ["phone", "remote", "config", "environment"];
 
 pub(super) fn man(out: Out) -> Ending {
     let mut page = Vec::new();

@@ -26,7 +26,7 @@ use crate::hub::{self, HubConfig, HubError, OneTimeLink, TlsError, TlsFiles};
 use crate::rt::Tasks;
 use crate::text::words;
 
-pub(super) use table::methods;
+pub(super) use table::{MODELS, USERS, methods};
 
 /// Chunks a second of the practice model: readable, and not slow.
 const PRACTICE_PACE: u32 = 30;
@@ -309,6 +309,19 @@ fn ask_hub(paths: &Paths, method: &'static str, params: &Value) -> Result<Value,
     })
 }
 
+/// What the hub that runs on this computer answers; none where none runs.
+pub(super) fn if_running(paths: &Paths, method: &'static str) -> Option<Value> {
+    [paths.hub_socket(), paths.socket()]
+        .iter()
+        .find_map(|socket| {
+            let asked = ask::runtime().ok()?.block_on(async {
+                let mut client = Client::connect(socket).await?;
+                client.request(method, &json!({})).await
+            });
+            asked.ok()
+        })
+}
+
 async fn alone(paths: &Paths, method: &str, params: &Value) -> Result<Value, Failure> {
     let settings = super::limits::read(paths)?;
     files::private_dir(&paths.hub()).map_err(anyhow::Error::from)?;
@@ -387,7 +400,7 @@ fn model(out: Out, paths: &Paths, action: HubModel) -> Ending {
             }
         }
         HubModel::List => {
-            let list: Models = read(ask_hub(paths, table::MODELS, &json!({}))?)?;
+            let list: Models = read(ask_hub(paths, MODELS, &json!({}))?)?;
             if out.json {
                 out.object(&json!({ "ok": true, "models": list.models }));
                 return Ok(Exit::Well);
@@ -457,7 +470,7 @@ struct User {
 fn user(out: Out, paths: &Paths, action: HubUser) -> Ending {
     match action {
         HubUser::List => {
-            let list: Users = read(ask_hub(paths, table::USERS, &json!({}))?)?;
+            let list: Users = read(ask_hub(paths, USERS, &json!({}))?)?;
             if out.json {
                 let names: Vec<&str> = list.users.iter().map(|user| user.name.as_str()).collect();
                 out.object(&json!({ "ok": true, "users": names }));

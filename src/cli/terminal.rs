@@ -96,6 +96,8 @@ pub(super) fn here(paths: &Paths) -> Option<PathBuf> {
 /// one-time token, which must not stand in a process's arguments: what is opened is a private
 /// file that leads there.
 pub(super) fn browse(paths: &Paths, url: &str) -> bool {
+    use std::os::unix::process::CommandExt as _;
+
     let screen = cfg!(target_os = "macos")
         || env::os(&env::DISPLAY).is_some()
         || env::os(&env::WAYLAND_DISPLAY).is_some();
@@ -123,6 +125,8 @@ pub(super) fn browse(paths: &Paths, url: &str) -> bool {
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
+        // A Ctrl-C that ends lembas is not for the browser.
+        .process_group(0)
         .spawn();
     started.is_ok()
 }

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
+use super::asked::{Body, Path};
 use super::auth::Signed;
 use super::error::{ApiError, ApiResult};
 use super::events::{Audience, Event};
@@ -168,7 +168,12 @@ pub(super) async fn stored(
 }
 
 /// The transcript says how one ended.
-pub(super) async fn settled(shared: &Shared, data: &Value, time: i64) -> Result<(), StoreError> {
+pub(super) async fn settled(
+    shared: &Shared,
+    device: &str,
+    data: &Value,
+    time: i64,
+) -> Result<(), StoreError> {
     let text = |key: &str| data.get(key).and_then(Value::as_str).map(str::to_owned);
     let Some(id) = text("ask") else {
         return Ok(());
@@ -191,7 +196,11 @@ pub(super) async fn settled(shared: &Shared, data: &Value, time: i64) -> Result<
         selected: data.get("selected").cloned(),
         at: if time > 0 { time } else { now_ms() },
     };
-    if let Some(ask) = shared.store.settle_ask(id, ending, late).await? {
+    let ended = shared
+        .store
+        .settle_ask(device.to_owned(), id, ending, late)
+        .await?;
+    if let Some(ask) = ended {
         tell(shared, &ask).await;
     }
     Ok(())
@@ -262,7 +271,7 @@ async fn finish(
 ) -> Result<(), StoreError> {
     let ended = shared
         .store
-        .settle_ask(work.key.clone(), ending, late)
+        .settle_ask(work.device.clone(), work.key.clone(), ending, late)
         .await?;
     shared.store.set_work(work.id, "done", None).await?;
     if let Some(ask) = ended {
@@ -316,7 +325,8 @@ async fn over_with(shared: &Shared, device: &str, which: impl Fn(&Ask) -> bool) 
             at: now_ms(),
             ..Ending::default()
         };
-        match shared.store.settle_ask(ask.ask, ending, false).await {
+        let ended = shared.store.settle_ask(ask.device, ask.ask, ending, false);
+        match ended.await {
             Ok(Some(ask)) => tell(shared, &ask).await,
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "an ask could not be ended"),
@@ -375,11 +385,47 @@ pub(super) async fn index(
     ))
 }
 
+/// What a person says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Allow,
+    Refuse,
+}
+
+impl Outcome {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Refuse => "refuse",
+        }
+    }
+}
+
+/// For how long a yes counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Scope {
+    Once,
+    Session,
+    Always,
+}
+
+impl Scope {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Session => "session",
+            Self::Always => "always",
+        }
+    }
+}
+
 #[derive(Deserialize)]
 pub(super) struct Answer {
     digest: String,
-    outcome: String,
-    scope: Option<String>,
+    outcome: Outcome,
+    scope: Option<Scope>,
     note: Option<String>,
     /// Of a question with choices: the ids that were chosen.
     selected: Option<Vec<String>>,
@@ -405,18 +451,19 @@ pub(super) async fn answer(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
-    body: Result<Json<Answer>, JsonRejection>,
+    Body(body): Body<Answer>,
 ) -> ApiResult<(StatusCode, Json<Value>)> {
-    let Json(body) = body?;
     let ask = own(&shared, &signed, id).await?;
     if ask.state == "settled" {
         return Err(over(&ask));
     }
     check(&ask, &body)?;
-    let scope = (body.outcome == "allow").then(|| body.scope.unwrap_or_else(|| "once".to_owned()));
+    let scope = (body.outcome == Outcome::Allow)
+        .then(|| body.scope.unwrap_or(Scope::Once).word().to_owned());
+    let outcome = body.outcome.word();
     let by = format!("{}{HERE}", signed.name);
     let mut said = json!({
-        "ask": ask.ask, "digest": body.digest, "outcome": body.outcome, "by": by,
+        "ask": ask.ask, "digest": body.digest, "outcome": outcome, "by": by,
         "key": random_hex(16),
     });
     if let Some(map) = said.as_object_mut() {
@@ -431,7 +478,7 @@ pub(super) async fn answer(
     }
     let kept = shared
         .store
-        .answer_ask(ask.ask.clone(), body.outcome, scope, body.note, said)
+        .answer_ask(ask.ask.clone(), outcome.to_owned(), scope, body.note, said)
         .await?;
     let Some(kept) = kept else {
         let now = own(&shared, &signed, ask.ask).await?;
@@ -453,16 +500,14 @@ fn check(ask: &Ask, body: &Answer) -> ApiResult<()> {
             "What would run is not what this page showed. Look again.",
         ));
     }
-    if !matches!(body.outcome.as_str(), "allow" | "refuse") {
-        return Err(ApiError::bad("An answer is allow or refuse."));
-    }
+    let allow = body.outcome == Outcome::Allow;
     let offered = ask.body.get("scopes").and_then(Value::as_array);
     let counts = |scope: &str| match offered {
         Some(list) => list.iter().any(|s| s == scope),
         None => scope == "once",
     };
-    if let Some(scope) = body.scope.as_deref().filter(|_| body.outcome == "allow")
-        && !counts(scope)
+    if let Some(scope) = body.scope.filter(|_| allow)
+        && !counts(scope.word())
     {
         return Err(
             ApiError::bad("This computer does not take that answer from here.")
@@ -472,12 +517,10 @@ fn check(ask: &Ask, body: &Answer) -> ApiResult<()> {
     let text = |key: &str| ask.body.get(key).and_then(Value::as_str);
     let shown = text("command").or_else(|| text("text"));
     let empty = shown.is_none_or(|c| c.trim().is_empty());
-    if body.outcome == "allow" && empty {
+    if allow && empty {
         return Err(ApiError::bad("There is nothing readable to allow here."));
     }
-    if body.outcome == "allow"
-        && let Some(options) = ask.body.get("options").and_then(Value::as_array)
-    {
+    if allow && let Some(options) = ask.body.get("options").and_then(Value::as_array) {
         chosen(ask, options, body)?;
     }
     if body.note.as_ref().is_some_and(|n| n.chars().count() > NOTE) {
@@ -517,9 +560,8 @@ pub(super) async fn extend(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
-    body: Result<Json<Extend>, JsonRejection>,
+    Body(body): Body<Extend>,
 ) -> ApiResult<Json<Value>> {
-    let Json(body) = body?;
     let ask = own(&shared, &signed, id).await?;
     if ask.state == "settled" {
         return Err(over(&ask));
@@ -535,6 +577,7 @@ pub(super) async fn extend(
         Err(CallError::Rpc(error)) if error.code == -32004 => {
             settled(
                 &shared,
+                &device.id,
                 &json!({ "ask": ask.ask, "how": error.data.as_ref().and_then(|d| d.get("how")).cloned() }),
                 now_ms(),
             )

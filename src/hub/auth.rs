@@ -6,8 +6,7 @@ use std::time::Duration;
 use argon2::Argon2;
 use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{FromRequestParts, Path, State};
+use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -16,6 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Shared;
+use super::asked::{Body, Path};
 use super::error::{ApiError, ApiResult};
 use super::events::{Audience, Event};
 use super::front::Remote;
@@ -144,12 +144,16 @@ pub(super) async fn one_time(
     State(shared): State<Arc<Shared>>,
     remote: axum::Extension<Remote>,
     headers: HeaderMap,
-    Path(token): Path<String>,
+    token: ApiResult<Path<String>>,
 ) -> Response {
     let address = remote.words();
     if shared.gate.take(What::OneTime, &address).is_err() {
         return Redirect::to("/signin?why=too_many").into_response();
     }
+    // An address that no link of ours ever had is like one that was used.
+    let Ok(Path(token)) = token else {
+        return Redirect::to("/signin?why=link_used").into_response();
+    };
     match shared.store.take_one_time(&read_code(&token)).await {
         Ok(Some(account)) => match start(&shared, account, &headers, &address).await {
             Ok(cookie) => {
@@ -176,9 +180,8 @@ pub(super) async fn sign_in(
     State(shared): State<Arc<Shared>>,
     remote: axum::Extension<Remote>,
     headers: HeaderMap,
-    body: Result<Json<SignIn>, JsonRejection>,
+    Body(body): Body<SignIn>,
 ) -> ApiResult<Response> {
-    let Json(body) = body?;
     let address = remote.words();
     try_it(&shared, What::SignIn, &address)?;
     let account = shared
@@ -217,9 +220,8 @@ pub(super) async fn set_up(
     State(shared): State<Arc<Shared>>,
     remote: axum::Extension<Remote>,
     headers: HeaderMap,
-    body: Result<Json<SetUp>, JsonRejection>,
+    Body(body): Body<SetUp>,
 ) -> ApiResult<Response> {
-    let Json(body) = body?;
     let address = remote.words();
     try_it(&shared, What::OneTime, &address)?;
     let name = good_name(&body.name)?;
@@ -263,9 +265,8 @@ pub(super) struct NewPassword {
 pub(super) async fn password(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
-    body: Result<Json<NewPassword>, JsonRejection>,
+    Body(body): Body<NewPassword>,
 ) -> ApiResult<Json<Value>> {
-    let Json(body) = body?;
     let account = shared
         .store
         .account(signed.account.clone())

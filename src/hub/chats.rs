@@ -4,20 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::asked::{Body, Path, Query};
 use super::auth::Signed;
-use super::error::{ApiError, ApiResult, Query};
+use super::error::{ApiError, ApiResult};
 use super::events::{Audience, Event};
 use super::link::tell_chat;
 use super::messages::{self, good_key};
 use super::view::item;
 use super::{Shared, asks, devices, models, view};
 use crate::clock::now_ms;
+use crate::config::Mode;
 use crate::ids::random_hex;
 use crate::store::hub::chats::{Chat, ChatEdit, ChatFilter, Said};
 use crate::store::hub::items::Span;
@@ -48,7 +49,7 @@ pub(super) struct New {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
-    mode: Option<String>,
+    mode: Option<Mode>,
     #[serde(default)]
     level: Option<String>,
     #[serde(default)]
@@ -62,18 +63,23 @@ pub(super) struct New {
 pub(super) async fn create(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
-    body: Result<Json<New>, JsonRejection>,
+    Body(new): Body<New>,
 ) -> ApiResult<Json<Value>> {
-    let Json(new) = body?;
     good_key(&new.key)?;
     let device = devices::own(&shared, &signed, &new.device).await?;
     let known = shared
         .store
         .chat_keyed(device.id.clone(), new.key.clone())
         .await?;
+    let asked = messages::asked(&json!([
+        new.cwd, new.model, new.mode, new.level, new.text, new.parts
+    ]));
     let chat = match known {
-        Some(chat) => chat,
-        None => open(&shared, &signed, &device, &new).await?,
+        Some((_, before)) if before.as_ref().is_some_and(|before| *before != asked) => {
+            return Err(messages::used_key());
+        }
+        Some((chat, _)) => chat,
+        None => open(&shared, &signed, &device, &new, asked).await?,
     };
     if !new.text.trim().is_empty() || !new.parts.is_empty() {
         let title: String = new
@@ -108,21 +114,24 @@ async fn open(
     signed: &Signed,
     device: &crate::store::hub::devices::Device,
     new: &New,
+    asked: String,
 ) -> ApiResult<Chat> {
     let model = match &new.model {
         Some(model) => model.clone(),
         None => default_model(shared, &signed.account).await?,
     };
+    models::fits(shared, &signed.account, &model, new.level.as_deref()).await?;
+    let mode = new.mode.map(Mode::word);
     let mut ours = json!({ "model": model, "key": new.key });
     if let Some(map) = ours.as_object_mut() {
-        for (key, value) in [("mode", &new.mode), ("level", &new.level)] {
+        for (key, value) in [("mode", mode), ("level", new.level.as_deref())] {
             if let Some(value) = value {
-                map.insert(key.to_owned(), value.clone().into());
+                map.insert(key.to_owned(), value.into());
             }
         }
     }
     let params = json!({ "cwd": new.cwd, "mcpServers": [], "_meta": { "lembas": ours } });
-    opened(shared, device, params, Some(&new.key), new.mode.as_deref()).await
+    opened(shared, device, params, (&new.key, asked), mode).await
 }
 
 /// `session/new` and the chat it makes.
@@ -130,7 +139,7 @@ pub(super) async fn opened(
     shared: &Shared,
     device: &crate::store::hub::devices::Device,
     params: Value,
-    key: Option<&str>,
+    (key, asked): (&str, String),
     wanted_mode: Option<&str>,
 ) -> ApiResult<Chat> {
     let peer = devices::peer(shared, device)?;
@@ -171,7 +180,8 @@ pub(super) async fn opened(
     let said = Said {
         session,
         epoch: epoch.or_else(|| device.epoch.clone()).unwrap_or_default(),
-        key: key.map(str::to_owned),
+        key: Some(key.to_owned()),
+        asked: Some(asked),
         cwd: params.get("cwd").and_then(Value::as_str).map(str::to_owned),
         mode,
         modes,
@@ -312,7 +322,7 @@ pub(super) struct Edit {
     title: Option<String>,
     archived: Option<bool>,
     seen: Option<u64>,
-    mode: Option<String>,
+    mode: Option<Mode>,
     model: Option<String>,
     level: Option<String>,
 }
@@ -322,9 +332,8 @@ pub(super) async fn edit(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
-    body: Result<Json<Edit>, JsonRejection>,
+    Body(body): Body<Edit>,
 ) -> ApiResult<Json<Value>> {
-    let Json(body) = body?;
     let chat = own(&shared, &signed, id).await?;
     let mut wanted = chat
         .wanted
@@ -332,9 +341,15 @@ pub(super) async fn edit(
         .and_then(Value::as_object)
         .cloned()
         .unwrap_or_default();
+    if body.model.is_some() || body.level.is_some() {
+        let said = |key: &str| wanted.get(key).and_then(Value::as_str);
+        let model = body.model.as_deref().or_else(|| said("model"));
+        let model = model.unwrap_or(&chat.model);
+        models::fits(&shared, &signed.account, model, body.level.as_deref()).await?;
+    }
     let mut wish = Map::new();
     for (key, value) in [
-        ("mode", body.mode),
+        ("mode", body.mode.map(|mode| mode.word().to_owned())),
         ("model", body.model),
         ("level", body.level),
     ] {

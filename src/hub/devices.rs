@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::asked::{Body, Path, Query};
 use super::auth::Signed;
-use super::error::{ApiError, ApiResult, Query};
+use super::error::{ApiError, ApiResult};
 use super::events::{Audience, Event};
 use super::{Shared, asks, view};
 use crate::clock::now_ms;
@@ -149,9 +149,8 @@ pub(super) async fn rename(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
-    body: Result<Json<Rename>, JsonRejection>,
+    Body(body): Body<Rename>,
 ) -> ApiResult<Json<Value>> {
-    let Json(body) = body?;
     let device = own(&shared, &signed, &id).await?;
     let name: String = body
         .name

@@ -1,15 +1,11 @@
 //! What a request is answered when it cannot be done: a status, and words for a person.
 
 use axum::Json;
-use axum::extract::FromRequestParts;
-use axum::extract::rejection::JsonRejection;
-use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use crate::store::db::StoreError;
-use crate::text::json;
 
 /// `{ "error": { "code", "text", "why"?, "try"? } }` with its status.
 #[derive(Debug)]
@@ -125,75 +121,6 @@ impl From<StoreError> for ApiError {
     }
 }
 
-impl From<JsonRejection> for ApiError {
-    fn from(error: JsonRejection) -> Self {
-        let status = error.status();
-        match &error {
-            JsonRejection::MissingJsonContentType(_) => {
-                return Self::new(
-                    status,
-                    "not_json",
-                    "The request does not say that it is JSON.",
-                );
-            }
-            _ if status == StatusCode::PAYLOAD_TOO_LARGE => {
-                return Self::new(
-                    status,
-                    "too_large",
-                    "This is more than can be sent at once.",
-                );
-            }
-            JsonRejection::JsonDataError(_) | JsonRejection::JsonSyntaxError(_) => {}
-            _ => {
-                return Self::new(status, "bad_request", "The request did not come whole.")
-                    .next("Send it again.");
-            }
-        }
-        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
-        let why = loop {
-            let Some(at) = cause else { break None };
-            if let Some(found) = at.downcast_ref::<PathError>() {
-                break Some(json::said(found));
-            }
-            cause = at.source();
-        };
-        let answer = Self::new(status, "bad_request", "The request cannot be read.");
-        match why {
-            Some(why) => answer.why(why),
-            None => answer,
-        }
-    }
-}
-
-/// The parser's error with its place, as axum keeps it behind a rejection.
-type PathError = serde_path_to_error::Error<serde_json::Error>;
-
-/// A query, read as [`axum::extract::Query`] reads it and refused in our words.
-#[derive(Debug)]
-pub(crate) struct Query<T>(pub(crate) T);
-
-impl<T, S> FromRequestParts<S> for Query<T>
-where
-    T: serde::de::DeserializeOwned,
-    S: Send + Sync,
-{
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let read = axum::extract::Query::<T>::from_request_parts(parts, state).await;
-        read.map(|query| Self(query.0)).map_err(|rejection| {
-            // "…: limit: invalid digit …"
-            let said = rejection.body_text();
-            let said = said
-                .split_once(": ")
-                .map_or(said.as_str(), |(_, rest)| rest);
-            let (field, what) = said.split_once(": ").unwrap_or(("", said));
-            ApiError::bad("The address asks for something that is not possible.")
-                .why(json::about(field, what))
-        })
-    }
-}
-
 /// The next step where the refusal itself names none: one for each code.
 fn step(code: &str, status: StatusCode) -> &'static str {
     match code {
@@ -209,6 +136,7 @@ fn step(code: &str, status: StatusCode) -> &'static str {
         "signed_out" => "Sign in again; a link that does it:  lembas hub link",
         "wrong_password" => "Try again, or sign in with a link:  lembas hub link",
         "name_taken" => "Choose another name.",
+        "slow_body" => "Send it again over a connection that lasts.",
         "too_often" => "Wait that long, then try again.",
         "disk_full" => "Free some space where the instance keeps its data:  df -h",
         "slow" => "Look whether it was done before you ask again.",

@@ -1,8 +1,11 @@
 //! The front: connections, what every request must pass, and the table of addresses.
 
+mod conn;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -11,11 +14,6 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use hyper::service::Service as _;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
@@ -29,8 +27,6 @@ use crate::rt::Tasks;
 const MAX_CONNECTIONS: usize = 4096;
 /// How long a connection may take to say its TLS hello.
 const TLS_WAIT: Duration = Duration::from_secs(10);
-/// How long the head of a request may take.
-const HEAD_WAIT: Duration = Duration::from_secs(15);
 /// Bytes of a request's body where nothing else is said; more is answered 413.
 const BODY: usize = 1024 * 1024;
 
@@ -57,9 +53,11 @@ pub(super) async fn run(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     router: Router,
+    proxied: bool,
     tasks: Tasks,
 ) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let each = Arc::new(conn::Places::default());
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
             break;
@@ -77,6 +75,13 @@ pub(super) async fn run(
                 continue;
             }
         };
+        let Some(own) = each.take(remote.ip(), proxied) else {
+            if tls.is_none() {
+                let _as_far_as_it_takes = stream.try_write(conn::FULL.as_bytes());
+            }
+            tracing::debug!(%remote, "too many connections of one address");
+            continue;
+        };
         let (tls, router, stop) = (tls.clone(), router.clone(), tasks.stop().clone());
         tasks.spawn("hub connection", async move {
             let serve = connection(stream, tls, router, Remote(remote));
@@ -85,7 +90,7 @@ pub(super) async fn run(
                 // Streams and links end when we do.
                 () = async { stop.cancelled().await; crate::clock::sleep(Duration::from_millis(300)).await; } => {}
             }
-            drop(place);
+            drop((own, place));
         });
     }
     tasks.end().await;
@@ -94,42 +99,12 @@ pub(super) async fn run(
 async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router, remote: Remote) {
     let _kept = stream.set_nodelay(true);
     match tls {
-        None => http(stream, router, remote).await,
+        None => conn::serve(stream, router, remote).await,
         Some(tls) => {
             if let Ok(Ok(stream)) = timeout(TLS_WAIT, tls.accept(stream)).await {
-                http(stream, router, remote).await;
+                conn::serve(stream, router, remote).await;
             }
         }
-    }
-}
-
-async fn http<S>(stream: S, router: Router, remote: Remote)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let inner = TowerToHyperService::new(router);
-    let service = hyper::service::service_fn(move |mut request: hyper::Request<_>| {
-        request.extensions_mut().insert(remote);
-        inner.call(request)
-    });
-    let mut server = auto::Builder::new(TokioExecutor::new());
-    server
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_WAIT)
-        .max_buf_size(64 * 1024);
-    server
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(Duration::from_secs(20))
-        .keep_alive_timeout(Duration::from_secs(20))
-        .max_concurrent_streams(128)
-        .max_header_list_size(32 * 1024);
-    if let Err(error) = server
-        .serve_connection_with_upgrades(TokioIo::new(stream), service)
-        .await
-    {
-        tracing::debug!(%error, "a connection ended early");
     }
 }
 
@@ -155,8 +130,16 @@ async fn guard(State(shared): State<Arc<Shared>>, mut request: Request, next: Ne
         request.extensions_mut().insert(Remote(real));
     }
     let host = asked(request.uri(), request.headers()).to_owned();
+    let (parts, body) = request.into_parts();
+    let (body, late) = conn::paced(body);
+    let request = Request::from_parts(parts, body);
     let mut response = if host_is_ours(&shared, &host) {
-        next.run(request).await
+        let response = next.run(request).await;
+        if late.load(Ordering::Relaxed) {
+            slow_body()
+        } else {
+            response
+        }
     } else {
         ApiError::new(
             StatusCode::MISDIRECTED_REQUEST,
@@ -178,6 +161,19 @@ async fn guard(State(shared): State<Arc<Shared>>, mut request: Request, next: Ne
             HeaderValue::from_static("max-age=15552000"),
         );
     }
+    response
+}
+
+/// A body that did not come in its time: the connection has what is left of it, and goes.
+fn slow_body() -> Response {
+    let mut response = ApiError::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "slow_body",
+        "The request's body came too slowly, and nothing was done.",
+    )
+    .into_response();
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
     response
 }
 

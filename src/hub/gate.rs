@@ -18,7 +18,10 @@ pub(crate) enum What {
     OneTime,
     LinkCode,
     Authorize,
+    /// Dials that were refused, or never came to a link: by address.
     LinkDial,
+    /// Dials with a good token, by device: a computer that dials in a loop waits.
+    LinkOpen,
 }
 
 impl What {
@@ -28,7 +31,7 @@ impl What {
             Self::SignIn => (10, Duration::from_secs(10 * 60)),
             Self::OneTime | Self::Authorize => (20, Duration::from_secs(10 * 60)),
             Self::LinkCode => (5, Duration::from_secs(10 * 60)),
-            Self::LinkDial => (60, Duration::from_secs(60)),
+            Self::LinkDial | Self::LinkOpen => (60, Duration::from_secs(60)),
         }
     }
 }

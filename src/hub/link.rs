@@ -121,11 +121,37 @@ impl Link {
     }
 }
 
+/// Open sockets of links in all, those included that are about to end. A further dial is told to
+/// come later (L4, 503).
+const SOCKETS: usize = 1024;
+/// Open sockets of one device: the one that has its place, and those that it replaced and that are
+/// not closed yet.
+const SOCKETS_EACH: usize = 8;
+
 /// All live connections, one a device.
 #[derive(Default)]
 pub(crate) struct Links {
     map: Mutex<HashMap<String, Link>>,
+    sockets: Arc<Mutex<HashMap<String, usize>>>,
     count: AtomicU64,
+}
+
+/// An open socket, counted until it is dropped.
+struct Socket {
+    all: Arc<Mutex<HashMap<String, usize>>>,
+    device: String,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let mut all = self.all.lock();
+        if let Some(count) = all.get_mut(&self.device) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.device);
+            }
+        }
+    }
 }
 
 impl Links {
@@ -151,6 +177,20 @@ impl Links {
         if let Some(link) = link {
             link.end(ws::code::REVOKED, "revoked");
         }
+    }
+
+    /// Room for another socket of a device.
+    fn room(&self, device: &str) -> Option<Socket> {
+        let mut all = self.sockets.lock();
+        let own = all.get(device).copied().unwrap_or(0);
+        if own >= SOCKETS_EACH || all.values().sum::<usize>() >= SOCKETS {
+            return None;
+        }
+        all.insert(device.to_owned(), own + 1);
+        Some(Socket {
+            all: Arc::clone(&self.sockets),
+            device: device.to_owned(),
+        })
     }
 
     /// Whoever holds the device's place, also before its handshake.

@@ -6,19 +6,21 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::asked::{Body, Path};
 use super::auth::Signed;
 use super::chats::own;
 use super::error::{ApiError, ApiResult};
 use super::events::{Audience, Event};
 use super::link::tell_chat;
 use super::{Shared, view};
+use crate::acp;
 use crate::clock::now_ms;
+use crate::ids::Digest;
 use crate::store::db::StoreError;
 use crate::store::hub::chats::{Chat, ChatEdit};
 use crate::store::hub::work::{Enqueued, MAX_QUEUED, Queued};
@@ -68,13 +70,33 @@ pub(super) async fn after_turn(shared: &Shared, id: &str) -> Result<(), StoreErr
     Ok(())
 }
 
+/// When a message goes that comes while a turn runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum When {
+    /// Behind the turn.
+    #[default]
+    After,
+    /// At the turn's next step.
+    Next,
+}
+
+impl When {
+    fn word(self) -> &'static str {
+        match self {
+            Self::After => "after",
+            Self::Next => "next",
+        }
+    }
+}
+
 #[derive(Deserialize)]
 pub(super) struct New {
     key: String,
     #[serde(default)]
     text: String,
     #[serde(default)]
-    when: Option<String>,
+    when: Option<When>,
     #[serde(default)]
     parts: Vec<Value>,
 }
@@ -99,19 +121,23 @@ pub(super) async fn put(shared: &Shared, chat: &Chat, new: New) -> ApiResult<&'s
         )
         .next("Put the text in a file in the folder and name the file."));
     }
-    let next = new.when.as_deref() == Some("next");
+    acp::good_parts(&new.parts)
+        .map_err(|why| ApiError::bad("The message cannot be sent like that.").why(why))?;
+    let when = new.when.unwrap_or_default();
+    let next = when == When::Next;
+    let asked = asked(&json!([new.text, when.word(), new.parts]));
     let message = Queued {
         key: new.key.clone(),
         text: new.text,
         parts: new.parts,
-        when: if next { "next" } else { "after" }.to_owned(),
+        when: when.word().to_owned(),
         held: false,
         made: now_ms(),
     };
     let (device, id) = (chat.device.clone(), chat.id.clone());
     match shared
         .store
-        .enqueue(device.clone(), id.clone(), message)
+        .enqueue(device.clone(), id.clone(), message, asked)
         .await?
     {
         Enqueued::Full => {
@@ -120,6 +146,7 @@ pub(super) async fn put(shared: &Shared, chat: &Chat, new: New) -> ApiResult<&'s
                 format!("{MAX_QUEUED} messages wait here already."),
             ));
         }
+        Enqueued::Used => return Err(used_key()),
         Enqueued::Known => return known(shared, chat, &new.key).await,
         Enqueued::Queued => {}
     }
@@ -175,6 +202,22 @@ async fn known(shared: &Shared, chat: &Chat, key: &str) -> ApiResult<&'static st
     Ok("queued")
 }
 
+/// What stands for what was asked with a key: the same key with the same is the same request, and
+/// with anything else a mistake of the asker.
+pub(super) fn asked(what: &Value) -> String {
+    Digest::of(what.to_string().as_bytes()).as_str().to_owned()
+}
+
+/// The key stands for something else.
+pub(super) fn used_key() -> ApiError {
+    ApiError::conflict(
+        "key_used",
+        "This key was used for something else, and nothing was done.",
+    )
+    .why("a key stands for one request: the same again is answered as before, another is refused")
+    .next("Take a new key for what is new; send the same with the same key.")
+}
+
 pub(super) fn good_key(key: &str) -> ApiResult<()> {
     if (8..=128).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic()) {
         return Ok(());
@@ -187,9 +230,8 @@ pub(super) async fn create(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
-    body: Result<Json<New>, JsonRejection>,
+    Body(body): Body<New>,
 ) -> ApiResult<Json<Value>> {
-    let Json(body) = body?;
     let chat = own(&shared, &signed, id).await?;
     let state = put(&shared, &chat, body).await?;
     answer(&shared, &chat, Some(state)).await
@@ -206,7 +248,7 @@ async fn answer(shared: &Shared, chat: &Chat, state: Option<&str>) -> ApiResult<
 #[derive(Deserialize)]
 pub(super) struct Edit {
     text: Option<String>,
-    when: Option<String>,
+    when: Option<When>,
 }
 
 /// `PATCH /chats/{id}/queue/{key}`: what was held for the change goes on waiting.
@@ -214,9 +256,8 @@ pub(super) async fn edit(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
     Path((id, key)): Path<(String, String)>,
-    body: Result<Json<Edit>, JsonRejection>,
+    Body(body): Body<Edit>,
 ) -> ApiResult<Json<Value>> {
-    let Json(body) = body?;
     if body
         .text
         .as_ref()
@@ -225,9 +266,10 @@ pub(super) async fn edit(
         return Err(ApiError::bad("The message is empty or too long."));
     }
     let chat = own(&shared, &signed, id).await?;
+    let when = body.when.map(|when| when.word().to_owned());
     let changed = shared
         .store
-        .edit_queued(chat.id.clone(), key, body.text, body.when, None, false)
+        .edit_queued(chat.id.clone(), key, body.text, when, None, false)
         .await?;
     waiting(changed)?;
     tell_queue(&shared, &chat.id).await;
@@ -272,9 +314,8 @@ pub(super) async fn hold(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
     Path((id, key)): Path<(String, String)>,
-    body: Result<Json<Hold>, JsonRejection>,
+    Body(body): Body<Hold>,
 ) -> ApiResult<Json<Value>> {
-    let Json(body) = body?;
     let chat = own(&shared, &signed, id).await?;
     let changed = shared
         .store
@@ -335,17 +376,18 @@ pub(super) async fn stop(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
-    body: Result<Json<Stop>, JsonRejection>,
+    Body(body): Body<Stop>,
 ) -> ApiResult<(StatusCode, Json<Value>)> {
-    let Json(body) = body?;
     good_key(&body.key)?;
     let chat = own(&shared, &signed, id).await?;
     let params = json!({ "turn": if chat.turn > 0 { Some(chat.turn) } else { None } });
     let (device, id) = (chat.device.clone(), chat.id.clone());
-    shared
+    let added = shared
         .store
-        .add_work(device.clone(), Some(id), "stop", body.key, params)
-        .await?;
+        .add_asked(device.clone(), id, "stop", body.key, params);
+    if !added.await? {
+        return Err(used_key());
+    }
     shared.links.wake(&device);
     let away = shared.links.get(&device).is_none();
     let state = if away { "waiting" } else { "sent" };
@@ -362,9 +404,8 @@ pub(super) async fn draft(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
-    body: Result<Json<Draft>, JsonRejection>,
+    Body(body): Body<Draft>,
 ) -> ApiResult<Json<Value>> {
-    let Json(body) = body?;
     if body.text.len() > TEXT {
         return Err(ApiError::bad("The draft is too long to keep."));
     }

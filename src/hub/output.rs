@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -17,8 +17,9 @@ use futures_util::{Stream, StreamExt as _, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::asked::{Path, Query};
 use super::auth::Signed;
-use super::error::{ApiError, ApiResult, Query};
+use super::error::{ApiError, ApiResult};
 use super::{Shared, chats, devices};
 use crate::rpc::{CallError, Peer};
 use crate::store::hub::HubStore;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use include_dir::{Dir, include_dir};
 
+use super::asked::Path;
 use super::error::ApiError;
 use super::{Shared, auth};
 use crate::ids::Digest;

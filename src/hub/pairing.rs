@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::asked::Body;
 use super::auth::{Signed, too_often};
 use super::error::{ApiError, ApiResult};
 use super::front::Remote;
@@ -244,9 +244,8 @@ pub(super) async fn lookup(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
     remote: axum::Extension<Remote>,
-    body: Result<Json<Code>, JsonRejection>,
+    Body(body): Body<Code>,
 ) -> ApiResult<Json<Value>> {
-    let Json(body) = body?;
     let shown = tried(
         &shared,
         &signed,
@@ -268,9 +267,8 @@ pub(super) async fn approve(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
     remote: axum::Extension<Remote>,
-    body: Result<Json<Code>, JsonRejection>,
+    Body(body): Body<Code>,
 ) -> ApiResult<Json<Value>> {
-    let Json(body) = body?;
     let account = signed.account.clone();
     tried(
         &shared,
@@ -287,9 +285,8 @@ pub(super) async fn deny(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
     remote: axum::Extension<Remote>,
-    body: Result<Json<Code>, JsonRejection>,
+    Body(body): Body<Code>,
 ) -> ApiResult<Json<Value>> {
-    let Json(body) = body?;
     tried(
         &shared,
         &signed,

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
+use super::asked::Path;
 use super::auth::Signed;
 use super::devices::own;
 use super::error::{ApiError, ApiResult};

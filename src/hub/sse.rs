@@ -14,8 +14,9 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::Shared;
+use super::asked::Query;
 use super::auth::Signed;
-use super::error::{ApiError, ApiResult, Query};
+use super::error::{ApiError, ApiResult};
 use super::events::Read;
 use crate::clock::{Instant, instant, now_ms, sleep_until};
 

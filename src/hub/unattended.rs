@@ -8,16 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::asked::{Body, Path};
 use super::auth::Signed;
 use super::devices::{own, peer, refused};
 use super::error::{ApiError, ApiResult};
-use super::{Shared, chats, messages, view};
+use super::{Shared, chats, messages, models, view};
+use crate::config::Mode;
 use crate::ids::random_hex;
 use crate::spec;
 use crate::store::hub::devices::Device;
@@ -43,7 +44,7 @@ pub(super) struct Check {
     cwd: String,
     command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    mode: Option<String>,
+    mode: Option<Mode>,
     /// Seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout: Option<u64>,
@@ -52,9 +53,22 @@ pub(super) struct Check {
     #[serde(skip_serializing_if = "Option::is_none")]
     confirm: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    fail_on: Option<String>,
+    fail_on: Option<FailOn>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    excerpt: Option<String>,
+    excerpt: Option<Excerpt>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum FailOn {
+    Nonzero,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Excerpt {
+    Full,
+    None,
 }
 
 impl Check {
@@ -70,7 +84,7 @@ impl Check {
                     .next("Put it in a script in the folder, and run that."),
             );
         }
-        mode(self.mode.as_deref())?;
+        mode(self.mode)?;
         let most = monitor.timeout_max.as_secs();
         if self.timeout.is_some_and(|s| !(1..=most).contains(&s)) {
             return Err(ApiError::bad(format!(
@@ -88,8 +102,7 @@ impl Check {
                 "The last hash is sha256: and 64 hex digits, as a check gave it.",
             ));
         }
-        one_of("fail_on", self.fail_on.as_deref(), &["nonzero"])?;
-        one_of("excerpt", self.excerpt.as_deref(), &["full", "none"])
+        Ok(())
     }
 
     /// The longest that the computer may take for it: its place in the queue, every run with its
@@ -107,9 +120,8 @@ pub(super) async fn monitor(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
-    body: Result<Json<Check>, JsonRejection>,
+    Body(check): Body<Check>,
 ) -> ApiResult<Json<Value>> {
-    let Json(check) = body?;
     check.read()?;
     let device = own(&shared, &signed, &id).await?;
     able(&shared, &device)?;
@@ -134,7 +146,7 @@ pub(super) struct Run {
     cwd: String,
     text: String,
     model: String,
-    mode: Option<String>,
+    mode: Option<Mode>,
     /// Seconds.
     approval_wait: Option<u64>,
     key: String,
@@ -150,7 +162,7 @@ impl Run {
         if self.model.trim().is_empty() {
             return Err(ApiError::bad("There is no model."));
         }
-        mode(self.mode.as_deref())?;
+        mode(self.mode)?;
         let (least, most) = (
             numbers().approval_wait_min.as_secs(),
             numbers().approval_wait_max.as_secs(),
@@ -173,24 +185,34 @@ pub(super) async fn scheduled(
     signed: Signed,
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
-    body: Result<Json<Run>, JsonRejection>,
+    Body(asked): Body<Run>,
 ) -> ApiResult<Json<Value>> {
-    let Json(asked) = body?;
     asked.read()?;
     let device = own(&shared, &signed, &id).await?;
+    models::fits(&shared, &signed.account, &asked.model, None).await?;
     able(&shared, &device)?;
     let key = format!("run:{}", asked.key);
     let known = shared
         .store
         .chat_keyed(device.id.clone(), key.clone())
         .await?;
+    let what = messages::asked(&json!([
+        asked.cwd,
+        asked.text,
+        asked.model,
+        asked.mode,
+        asked.approval_wait
+    ]));
     let chat = match known {
-        Some(chat) => chat,
+        Some((_, before)) if before.as_ref().is_some_and(|before| *before != what) => {
+            return Err(messages::used_key());
+        }
+        Some((chat, _)) => chat,
         None => {
             let mut run = json!({ "schedule": by_hand(&signed), "run": asked.key });
             if let Some(map) = run.as_object_mut() {
                 if let Some(mode) = &asked.mode {
-                    map.insert("mode".to_owned(), mode.clone().into());
+                    map.insert("mode".to_owned(), mode.word().into());
                 }
                 if let Some(wait) = asked.approval_wait {
                     map.insert("approval_wait".to_owned(), wait.into());
@@ -198,8 +220,8 @@ pub(super) async fn scheduled(
             }
             let ours = json!({ "model": asked.model, "scheduled": run });
             let params = json!({ "cwd": asked.cwd, "mcpServers": [], "_meta": { "lembas": ours } });
-            let mode = asked.mode.as_deref();
-            chats::opened(&shared, &device, params, Some(&key), mode).await?
+            let mode = asked.mode.map(Mode::word);
+            chats::opened(&shared, &device, params, (&key, what), mode).await?
         }
     };
     let first = json!({ "key": asked.key, "text": asked.text });
@@ -244,22 +266,15 @@ fn folder(cwd: &str) -> ApiResult<()> {
     Ok(())
 }
 
-fn mode(mode: Option<&str>) -> ApiResult<()> {
+fn mode(mode: Option<Mode>) -> ApiResult<()> {
     match mode {
-        Some("plan") => Err(ApiError::bad(numbers().texts.raw("plan"))),
-        Some(other) if !numbers().modes.iter().any(|mode| mode == other) => Err(ApiError::bad(
-            format!("The mode is one of {}.", numbers().modes.join(", ")),
-        )),
-        _ => Ok(()),
-    }
-}
-
-fn one_of(what: &str, said: Option<&str>, all: &[&str]) -> ApiResult<()> {
-    match said {
-        Some(said) if !all.contains(&said) => Err(ApiError::bad(format!(
-            "{what} is {}, or is left out.",
-            all.join(" or ")
-        ))),
+        Some(Mode::Plan) => Err(ApiError::bad(numbers().texts.raw("plan"))),
+        Some(other) if !numbers().modes.iter().any(|mode| mode == other.word()) => {
+            Err(ApiError::bad(format!(
+                "The mode is one of {}.",
+                numbers().modes.join(", ")
+            )))
+        }
         _ => Ok(()),
     }
 }

@@ -18,6 +18,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
+use super::asked::Body;
 use super::error::{ApiError, ApiResult};
 use super::{Shared, auth};
 use crate::clock::now;
@@ -108,10 +109,10 @@ async fn models(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> ApiRes
 async fn completions(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
-    body: Result<Json<Value>, axum::extract::rejection::JsonRejection>,
+    body: ApiResult<Body<Value>>,
 ) -> ApiResult<Response> {
     let account = account(&shared, &headers, true).await?;
-    let Json(body) = body?;
+    let Body(body) = body?;
     let Some(id) = body.get("model").and_then(Value::as_str).map(str::to_owned) else {
         return Err(ApiError::bad("The request cannot be read.")
             .why("model is missing, or is no text")

@@ -100,10 +100,30 @@ pub(crate) fn set_meta(
 }
 
 /// All steps, oldest first. A step that shipped never changes.
-const TABLES: &[Migration] = &[(1, FIRST), (2, HEADS), (3, RULES)];
+const TABLES: &[Migration] = &[(1, FIRST), (2, HEADS), (3, ASKED), (4, RULES)];
 
 /// The newest change of a device that was taken up (spec/acp.md Y2), of its present epoch.
 const HEADS: &str = "alter table devices add column head integer";
+
+/// What a key was used for, as the hash of what was asked with it: the same key for something else
+/// is refused. And models by account: two people may name theirs alike.
+const ASKED: &str = "
+alter table chats add column asked text;
+alter table queue add column asked text;
+alter table work add column asked text;
+create table models_of (
+  id text not null, account text not null, name text not null, url text not null, key text,
+  model text not null, is_default integer not null default 0, context integer, vision integer,
+  tools integer, efforts text not null default '[]', tested integer, said text,
+  primary key (account, id)
+) strict;
+insert into models_of (id, account, name, url, key, model, is_default, context, vision, tools,
+  efforts, tested, said)
+  select id, account, name, url, key, model, is_default, context, vision, tools, efforts, tested,
+    said from models;
+drop table models;
+alter table models_of rename to models;
+";
 
 /// What computers allow always, as they last told it.
 const RULES: &str = "

@@ -5,6 +5,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_path_to_error::{Path, Segment};
 
 use super::{cut, escape, words};
 
@@ -16,7 +17,97 @@ const MOST: usize = 300;
 /// # Errors
 /// What is wrong with it, as a sentence without its full stop.
 pub fn read<T: DeserializeOwned>(value: Value) -> Result<T, String> {
-    serde_path_to_error::deserialize(value).map_err(|error| said(&error))
+    serde_path_to_error::deserialize(&value)
+        .map_err(|error| choices::<T>(&value, &error).unwrap_or_else(|| said(&error)))
+}
+
+/// Why bytes could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// They are JSON, and say something that is not possible.
+    pub json: bool,
+    /// A sentence without its full stop.
+    pub why: String,
+}
+
+/// Reads bytes that are one value of JSON and nothing behind it.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn whole<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unread> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let error = match serde_path_to_error::deserialize::<_, T>(&mut reader) {
+        Ok(read) => match reader.end() {
+            Ok(()) => return Ok(read),
+            Err(error) => {
+                return Err(Unread {
+                    json: false,
+                    why: about("", &error.to_string()),
+                });
+            }
+        },
+        Err(error) => error,
+    };
+    // Of a value in pieces the parser says only where it stopped: of the whole one, what it is.
+    Err(match serde_json::from_slice::<Value>(bytes) {
+        Ok(value) => Unread {
+            json: true,
+            why: read::<T>(value).err().unwrap_or_else(|| said(&error)),
+        },
+        Err(error) => Unread {
+            json: false,
+            why: about("", &error.to_string()),
+        },
+    })
+}
+
+/// Where one of several words is wanted and something else than text stands, the parser does not
+/// say the words; asked with a word that is none of them, it does.
+fn choices<T: DeserializeOwned>(
+    value: &Value,
+    error: &serde_path_to_error::Error<serde_json::Error>,
+) -> Option<String> {
+    let what = error.inner().to_string();
+    let wanted = [
+        "expected string or map",
+        "expected map with a single key",
+        "expected variant identifier",
+    ];
+    if !wanted.iter().any(|wanted| what.contains(wanted)) {
+        return None;
+    }
+    let mut other = value.clone();
+    let place = at(&mut other, error.path())?;
+    let found = match place {
+        Value::Null => "nothing".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        ref plain => cut::one_line(&plain.to_string(), 60),
+    };
+    *place = Value::String("\0".to_owned());
+    let again = serde_path_to_error::deserialize::<_, T>(&other).err()?;
+    let again = again.inner().to_string();
+    let known: Vec<&str> = again
+        .strip_prefix("unknown variant ")?
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .skip(1)
+        .collect();
+    let path = error.path().to_string();
+    let path = path.trim_matches(['.', '?']);
+    let own = if path.is_empty() { "it" } else { path };
+    let text = format!("{own} must be {}, not {found}", words::list(&known, "or"));
+    Some(cut::one_line(&escape::visible_line(&text), MOST))
+}
+
+/// The value at a place.
+fn at<'v>(value: &'v mut Value, path: &Path) -> Option<&'v mut Value> {
+    path.iter().try_fold(value, |value, segment| match segment {
+        Segment::Map { key } => value.get_mut(key),
+        Segment::Seq { index } => value.get_mut(index),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    })
 }
 
 /// What an error with its place says.
@@ -182,6 +273,8 @@ mod tests {
     #[expect(dead_code, reason = "only its reading is looked at")]
     struct Part {
         text: String,
+        #[serde(default, rename = "as")]
+        how: How,
     }
 
     #[derive(Debug, Default, Deserialize)]
@@ -211,6 +304,9 @@ mod tests {
             json!({ "name": "a", "seconds": 1, "parts": [{}] }),
             json!({ "name": "a", "seconds": 1, "how": "never" }),
             json!({ "name": "a", "seconds": 1, "how": 4 }),
+            json!({ "name": "a", "seconds": 1, "how": {} }),
+            json!({ "name": "a", "seconds": 1, "how": ["once"] }),
+            json!({ "name": "a", "seconds": 1, "parts": [{ "text": "a" }, { "text": "a", "as": true }] }),
             json!([1]),
             json!("text"),
             json!(null),
@@ -226,10 +322,13 @@ mod tests {
         seconds must be a whole number from 0 on, not 1.5
         parts must be a list, not an object
         parts[1].text must be text, not true
-        parts[0].txt is not known; there are text
+        parts[0].txt is not known; there are text and as
         parts[0].text is missing
         how is "never" and can be once or always
-        how must be text, not 4
+        how must be once or always, not 4
+        how must be once or always, not an object
+        how must be once or always, not a list
+        parts[1].as must be once or always, not true
         [0] must be text, not 1
         it must be an object, not text
         it must be an object, not nothing

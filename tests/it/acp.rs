@@ -11,6 +11,7 @@ mod scheduled;
 mod sessions;
 mod streams;
 mod turns;
+mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;

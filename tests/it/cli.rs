@@ -1,6 +1,8 @@
 //! The program as a person runs it: exit codes, texts, JSON, in a home of its own.
 
 mod settings;
+mod shells;
+mod terminal;
 
 use std::path::PathBuf;
 
@@ -331,10 +333,17 @@ fn every_command_has_help_with_an_end() {
     ");
     assert!(home.run("man").out.contains(".TH lembas"));
     for shell in ["bash", "zsh", "fish"] {
+        let script = home.run(&format!("completions {shell}")).out;
+        assert!(script.starts_with("# Install:  echo '"), "{script}");
+        // The way that the help names is the one that the script names.
+        let install = script
+            .lines()
+            .next()
+            .unwrap()
+            .trim_start_matches("# Install:  ");
         assert!(
-            home.run(&format!("completions {shell}"))
-                .out
-                .contains("lembas")
+            home.run("help completions").out.contains(install),
+            "{install}"
         );
     }
 }
@@ -370,7 +379,6 @@ fn what_is_on_the_disk_is_read_where_no_daemon_runs() {
         "rules --json",
         "rules pending --json",
         "log --json",
-        "words asks",
     ]
     .map(|line| home.see(line))
     .join("\n");
@@ -413,9 +421,6 @@ fn what_is_on_the_disk_is_read_where_no_daemon_runs() {
 
     $ lembas log --json
     exit 0
-
-    $ lembas words asks
-    exit 0
     "#);
 }
 
@@ -444,53 +449,6 @@ fn the_spec_says_what_it_is_and_whether_a_copy_is_it() {
         assert!(json.contains(line), "{line}: {json}");
     }
     assert_eq!(ran.err.lines().count(), 11, "{}", ran.err);
-}
-
-/// The script of bash completes what only this computer knows.
-#[test]
-fn completions_know_folders_of_this_computer() {
-    let home = Home::new();
-    home.run("roots add projects");
-    home.run("roots add projects/api");
-    std::fs::write(
-        home.home().join("lembas.bash"),
-        home.run("completions bash").out,
-    )
-    .unwrap();
-    let program = assert_cmd::cargo::cargo_bin("lembas");
-    let script = format!(
-        "lembas() {{ {program:?} \"$@\"; }}; . ~/lembas.bash
-         try() {{ COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
-                  _lembas_words lembas \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"
-                  echo \"${{COMPREPLY[@]}}\"; }}
-         try lembas roots remove ''; try lembas roots a; try lembas mod"
-    );
-    let output = std::process::Command::new("bash")
-        .args(["--norc", "-c", &script])
-        .env_clear()
-        .env("HOME", home.home())
-        .env("PATH", "/usr/bin:/bin")
-        .output()
-        .unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    // A shell expands the tilde.
-    let said = said.replace(&home.home().display().to_string(), "~");
-    assert_eq!(
-        said,
-        "~/projects ~/projects/api\nadd\nmode\n",
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    for (shell, line) in [
-        ("zsh", "_lembas_plain \"$@\""),
-        (
-            "fish",
-            "__fish_seen_subcommand_from answer\" -f -a \"(lembas words asks)",
-        ),
-    ] {
-        let script = home.run(&format!("completions {shell}")).out;
-        assert!(script.contains(line), "{shell}: {script}");
-    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ mod link;
 mod monitor;
 mod oracle;
 mod process;
-mod refusals;
+pub(crate) mod refusals;
 mod schema;
 mod spec;
 mod texts;

@@ -8,6 +8,7 @@ mod http;
 mod instances;
 mod lines;
 mod settings;
+pub(crate) mod words;
 
 /// Holds a table of refusals.
 fn hold(name: &str, table: &str) {

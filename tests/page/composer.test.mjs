@@ -79,6 +79,29 @@ test("Enter during a composition never sends, the next one sends once", async ()
   await it.close();
 });
 
+test("Safari's Enter just after a composition ended does not send, nor does one of key code 229", async () => {
+  const it = await open(idle(), "/c/idle");
+  const { page, hub } = it;
+  const box = page.locator("#message");
+  await box.fill("日本");
+  const enter = (more) => box.evaluate((el, [events, code]) => {
+    for (const type of events) el.dispatchEvent(new CompositionEvent(type, { bubbles: true, data: "日本" }));
+    el.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", keyCode: code, bubbles: true, cancelable: true }));
+  }, more);
+  await enter([["compositionstart", "compositionend"], 13]);
+  await enter([[], 229]);
+  await enter([["compositionstart"], 13]);
+  assert.equal(await box.inputValue(), "日本");
+  assert.equal(sends(hub).length, 0);
+  await box.evaluate((el) => {
+    el.dispatchEvent(new CompositionEvent("compositionend", { bubbles: true }));
+    el.dispatchEvent(new KeyboardEvent("keyup", { key: "Enter", bubbles: true }));
+  });
+  await page.keyboard.press("Enter");
+  await until(() => sends(hub).length === 1);
+  await it.close();
+});
+
 test("on a touch keyboard Enter is a new line", async () => {
   const it = await open(idle(), "/c/idle", { width: 320, height: 640, touch: true });
   const { page, hub } = it;

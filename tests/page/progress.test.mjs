@@ -1,8 +1,8 @@
-// The progress line: thirteen phases, silence, retries, stop, and three facts kept apart (U21–U24, U33, U36).
+// The progress line: thirteen phases, stop, and a computer that is away (U21, U24, U36).
 import { after, test } from "node:test";
 import assert from "node:assert/strict";
 import { open, quit, until } from "./rig.mjs";
-import { lookWorld } from "./fake/world.mjs";
+import { askOf, lookWorld } from "./fake/world.mjs";
 
 after(quit);
 
@@ -46,26 +46,6 @@ test("thirteen phases, each with its own words", async () => {
   await it.close();
 });
 
-test("silence is told from 30 s on, ways out are offered after 10 min, and nothing is ended", async () => {
-  const world = quiet();
-  const chat = world.chats.find((one) => one.id === "flaky");
-  chat.progress = { phase: "running_tool", tool: "bash", purpose: "cargo test", since: Date.now() - 27_000 };
-  chat.updated = Date.now() - 27_000;
-  const it = await open(world, "/c/flaky");
-  const { page, hub } = it;
-  assert.doesNotMatch(await line(page), /quiet/);
-  await until(async () => /^running cargo test · 3\d s · quiet for 3\d s$/.test(await line(page)), "quiet for 30 s", 6_000);
-  await it.close();
-  chat.progress.since = Date.now() - 605_000;
-  chat.updated = Date.now() - 605_000;
-  const later = await open(world, "/c/flaky");
-  await later.page.getByText("Nothing was heard for 10 min. It may still be working.").waitFor();
-  await later.page.getByRole("button", { name: "Show the last output" }).waitFor();
-  await later.page.getByRole("button", { name: "Stop" }).waitFor();
-  assert.equal(hub.calls("POST", /stop$/).length + later.hub.calls("POST", /stop$/).length, 0);
-  await later.close();
-});
-
 test("Stop says Stopping until the computer says it is over", async () => {
   const it = await open(quiet(), "/c/flaky");
   const { page, hub } = it;
@@ -77,6 +57,24 @@ test("Stop says Stopping until the computer says it is over", async () => {
   hub.device("zephyr", { state: "online", since: Date.now() });
   hub.chat("flaky", { running: false, progress: { phase: "stopped", by: "you", ms: 900, commands: 2, since: Date.now() } });
   await until(async () => (await line(page)) === "stopped by you · after 0.9 s · 2 commands ended");
+  await it.close();
+});
+
+test("an approval that is answered after Stop starts nothing: it is told as gone", async () => {
+  const world = quiet();
+  world.asks = [askOf("late", { chat: "flaky" })];
+  const it = await open(world, "/c/flaky");
+  const { page, hub } = it;
+  const card = page.locator("#ask-late");
+  await card.locator(".acts").waitFor();
+  await page.getByRole("button", { name: "Stop" }).first().click();
+  await until(() => hub.calls("POST", /stop$/).length === 1);
+  // The computer ended it; this page has not heard of that yet.
+  Object.assign(hub.world.asks[0], { state: "settled", outcome: "gone", at: new Date().setHours(14, 32) });
+  await page.waitForFunction(() => { const one = document.querySelector("l-ask"); one.guard.check(); return performance.now() - one.guard.moved > 550; });
+  await card.getByRole("button", { name: "Allow once" }).click();
+  await card.getByText("Too late: it ended as gone at 14:32.").waitFor();
+  assert.equal(await card.locator(".acts").count(), 0);
   await it.close();
 });
 

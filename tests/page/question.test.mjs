@@ -58,3 +58,19 @@ test("several can be chosen where several count, and words alone are an answer",
   assert.equal(answers(hub)[0].body.note, "4711");
   await it.close();
 });
+
+test("at half time a question is reminded of as one, and unanswered it ends as one", async () => {
+  const world = asking();
+  const [ask] = world.asks.splice(0);
+  const it = await open(world, "/c/login");
+  const { page, hub } = it;
+  await until(() => hub.streams.size === 1);
+  const made = Date.now() - 5 * 60_000 + 1_000;
+  hub.ask({ ...ask, made, expires: made + 10 * 60_000 });
+  await page.locator("#toasts").getByText("Half of the time is over: zephyr asks “Which port?” and waits 5 min more.").waitFor();
+  hub.ask({ ask: "k2", state: "settled", outcome: "expired", at: Date.now() });
+  const head = page.locator("#ask-k2 > header");
+  await head.getByText("Nobody answered within 10 min.").waitFor();
+  assert.doesNotMatch(await head.textContent(), /not run/);
+  await it.close();
+});

@@ -5,8 +5,9 @@ import { test, before, after } from "node:test";
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
+import { get } from "node:http";
 import { join } from "node:path";
-import { chrome, quit, until } from "./rig.mjs";
+import { chrome, quit, slower, until } from "./rig.mjs";
 import { Program, skip } from "./program.mjs";
 import { ScriptedModel } from "./model.mjs";
 import { misfits, misfitsIn } from "./shapes.mjs";
@@ -23,6 +24,10 @@ const model = new ScriptedModel({
   broken: [{ status: 400, text: "this model cannot do that" }],
   huge: [{ calls: [["bash", { command: `head -c ${HUGE} /dev/zero | tr '\\0' 'x' | tee all.txt`, purpose: "write much" }]] }, { text: "Much." }],
   always: [{ calls: [["bash", { command: "git push origin always", purpose: "push" }]] }, { text: "Pushed or not." }],
+  sources: [
+    { calls: [["read", { path: "README.md" }]] }, { calls: [["bash", { command: "echo hi > here", purpose: "write" }]] }, { calls: [["bash", { command: "git push origin all", purpose: "push" }]] },
+    ...["a", "a", "b", "b"].map((name) => ({ calls: [["bash", { command: `curl -s http://127.0.0.1:9/${name}`, purpose: "fetch" }]] })), { text: "All of it." },
+  ],
   two: [{ calls: [["bash", { command: "git push origin one", purpose: "push" }], ["bash", { command: "git push origin two", purpose: "push" }]] }, { text: "Done." }],
 });
 const it = !skip && new Program();
@@ -148,6 +153,49 @@ test("yes with a word: the next model request holds it", { skip }, async () => {
   await page.getByText("As you say.", { exact: true }).waitFor();
   assert.match(JSON.stringify(model.requests.at(-1).messages), /and tell me which commit it was/);
   await page.getByText(/Allowed by you at/).waitFor();
+});
+
+test("what let each call run: the page's line is the computer's own, from five sources", { skip }, async () => {
+  const chat = await it.chat("!sources Do all of it.", { model: scripted, mode: "edit" });
+  for (const [part, scope] of [["origin all", "once"], ["/a", "session"], ["/b", "always"]]) {
+    await it.answer(await it.ask(chat.id, (ask) => ask.command.includes(part)), "allow", { scope });
+  }
+  const { items } = await it.ended(chat.id);
+  const steps = items.filter((one) => one.kind === "step");
+  assert.deepEqual(steps.map((one) => [one.ran.source, one.ran.text]), [
+    ["read", "plain read"],
+    ["mode", "Edit mode, in the box"],
+    ["once", "you allowed it once"],
+    ["session", "you allowed curl -s http://127.0.0.1:9/a for this session"],
+    ["session", "you allowed curl -s http://127.0.0.1:9/a for this session"],
+    ["rule", steps[5].ran.text],
+    ["rule", steps[6].ran.text],
+  ]);
+  for (const { ran } of steps.slice(5)) assert.match(ran.text, /^you allowed curl -s http:\/\/127\.0\.0\.1:9\/b /);
+  await page.goto(`${it.url}/c/${chat.id}`);
+  const lines = page.locator("details.step .facts");
+  await lines.nth(6).waitFor();
+  const told = (await lines.allTextContents()).map((line) => line.split("·").at(-1).trim());
+  assert.deepEqual(told, steps.map((one) => `ran: ${one.ran.text}`));
+  // The log of the computer has the same decisions.
+  const log = it.run("log", "-n", "200", "--json").trim().split("\n").map((line) => JSON.parse(line)).filter((one) => one.session === chat.id);
+  assert.deepEqual(log.filter((one) => one.verdict.startsWith("allowed")).map((one) => one.verdict), ["allowed once", "allowed for the session", "allowed always"]);
+  assert.equal(log.filter((one) => one.verdict === "ran").length, 6, "each that was not a plain read");
+});
+
+test("the stream of events comes at once, whole and as it is", { skip }, async () => {
+  const cookie = (await context.cookies()).map((one) => `${one.name}=${one.value}`).join("; ");
+  const pace = await slower(page);
+  const start = performance.now();
+  const { response, took } = await new Promise((done, failed) => {
+    const request = get(`${it.url}/api/v2/events?after=0`, { headers: { cookie, "accept-encoding": "gzip, br" } }, (answer) => answer.once("data", () => done({ response: answer, took: performance.now() - start })));
+    request.on("error", failed);
+  });
+  assert.equal(response.statusCode, 200);
+  assert.match(response.headers["cache-control"], /no-transform/);
+  assert.equal(response.headers["content-encoding"], undefined);
+  assert.ok(took <= 100 * pace, `first byte after ${took} ms, pace ${pace}`);
+  response.destroy();
 });
 
 test("two asks at once: each card answers for itself, and each ends", { skip }, async () => {

@@ -1,4 +1,4 @@
-// Linking, access, models, the first account, schedules (U46–U49, moments 1, 8).
+// Linking, access, models, the first account, schedules (U46, U47, U49, moments 1, 8).
 import { after, test } from "node:test";
 import assert from "node:assert/strict";
 import { open, quit, until } from "./rig.mjs";
@@ -54,15 +54,6 @@ test("taking access back asks once more and says what it does", async () => {
   await page.getByRole("dialog").getByRole("button", { name: "Take access back", exact: true }).click();
   await until(() => hub.calls("DELETE", /^\/devices\/attic$/).length === 1);
   await page.locator("article").filter({ hasText: "attic" }).getByText("access taken back").waitFor();
-  await it.close();
-});
-
-test("a computer's limits that change show at once", async () => {
-  const it = await open(lookWorld(), "/settings");
-  const { page, hub } = it;
-  const [zephyr] = hub.world.devices;
-  hub.device("zephyr", { limits: { ...zephyr.limits, max_mode: "manual", scheduled: false } });
-  await page.getByText("a wish above Manual is lowered by zephyr").waitFor({ timeout: 1_000 });
   await it.close();
 });
 

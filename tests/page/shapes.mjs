@@ -37,7 +37,7 @@ export const SHAPES = {
     ask: "text", chat: "text", "chat_title?": "text", device: "text", device_name: "text", cwd: "text", cwd_words: "text", "call?": "text", "seq?": "count", kind: "text", command: "text",
     command_html: "html", "hidden?": "count", "reason?": "text", "segment?": "text", "box?": oneOf("read", "roots", "open"), digest: "text", scopes: "texts", "programs?": "list", "variables?": "list",
     made: "time", now: "time", state: oneOf("open", "sending", "sent", "settled"), "late?": "flag", "words?": "text", "covers?": "text", "widest?": "text", "scheduled?": "any", "job?": "any",
-    "subagent?": "text", "header?": "text", "text?": "text", "options?": "list", "multiple?": "flag", "custom?": "flag", "diff_html?": "html", "expires?": "time",
+    "subagent?": "any", "header?": "text", "text?": "text", "options?": "list", "multiple?": "flag", "custom?": "flag", "diff_html?": "html", "expires?": "time",
     "outcome?": oneOf("allow", "refuse", "allowed", "refused", "expired", "cancelled", "gone"), "scope?": "text", "note?": "text", "by?": "text", "at?": "time",
   },
   model: {
@@ -54,7 +54,7 @@ export const SHAPES = {
   step: {
     ...ITEM, call: "text", tool: "text", block: "text", title: "text", status: oneOf("pending", "asking", "running", "ok", "failed", "refused", "cancelled", "unknown"), "ran?": "ran", "ask?": "text",
     "path?": "text", "exit?": "any", "ms?": "count", "bytes?": "count", "spill?": "text", "lines?": "count", "tail_html?": "html", "diff_html?": "html", "text_html?": "html", "title_html?": "html",
-    "added?": "count", "removed?": "count", "download?": "text", "kept?": "count", "command?": "text",
+    "added?": "count", "removed?": "count", "download?": "text", "kept?": "count", "command?": "text", "unanswered?": "count",
   },
   ran: { "source?": oneOf("read", "mode", "rule", "session", "once", "interact"), text: "text", "box?": oneOf("read", "roots", "open") },
   rules: { rules: "list", total: "count", cut: "count", "heard?": "time", now: "time" },

@@ -15,7 +15,7 @@ for (const [name, make] of Object.entries({ look: lookWorld, fresh: freshWorld, 
 
 test("the fake hub's answers have the shapes of the real one's", async () => {
   const world = lookWorld();
-  const hub = { world, head: 1, url: "http://127.0.0.1", push() {} };
+  const hub = { world, head: 1, now: Date.now, url: "http://127.0.0.1", push() {} };
   const get = (path, query = {}) => routes(hub, "GET", path, new URLSearchParams(query), {});
   assert.deepEqual(misfits("me", await get("/me")), []);
   assert.deepEqual(misfits("state", await get("/state")), []);

@@ -1,7 +1,7 @@
 // The stream of a chat: followed only at the end, painted in beats, only what is near in the document (U1, U7, U54–U57).
 import { after, test } from "node:test";
 import assert from "node:assert/strict";
-import { frames, open, quit, until } from "./rig.mjs";
+import { frames, open, quit, slower, until } from "./rig.mjs";
 import { chatOf, longWorld, lookWorld } from "./fake/world.mjs";
 
 after(quit);
@@ -23,24 +23,51 @@ test("what is being read stays where it is while the end grows and older pages c
   const end = () => page.evaluate(() => { const s = document.querySelector("#stream"); return s.scrollHeight - s.clientHeight - s.scrollTop; });
   assert.ok(await end() <= 4, "opens at the end");
   hub.chat("long", { running: true, turn: 900 });
-  const streaming = hub.stream("long", 900, 300);
-  await until(async () => (await page.getByText("word60").count()) > 0);
+  // 5,000 chunks in ten answers, a card after each: a good ten seconds.
+  const streaming = (async () => {
+    for (let part = 0; part < 10; part += 1) {
+      await hub.stream("long", 500, 450, { word: (i) => `p${part}w${i} ` });
+      hub.item("long", { kind: "step", call: `s${part}`, tool: "bash", block: "shell", title: `cargo test part_${part}`, status: part % 2 ? "ok" : "failed", exit: part % 2 ? 0 : 1, lines: 3, bytes: 20, tail_html: "one\ntwo\nthree" });
+    }
+  })();
+  await until(async () => (await page.getByText("p0w60").count()) > 0);
   assert.ok(await end() <= 4, "follows");
   const box = await page.locator("#stream").boundingBox();
   await page.mouse.move(box.x + 200, box.y + 200);
+  const from = await page.evaluate(() => document.querySelector("#stream").scrollTop);
   await page.mouse.wheel(0, -600);
-  await page.waitForTimeout(250);
+  await until(() => page.evaluate((top) => document.querySelector("#stream").scrollTop < top - 300 && !document.querySelector("l-stream").follow.on, from));
+  await frames(page, 20);
   const before = await reading(page);
-  await page.waitForTimeout(700);
-  const later = await reading(page);
-  assert.equal(later.words, before.words);
-  assert.ok(Math.abs(later.y - before.y) <= 1, `moved ${later.y - before.y}`);
-  assert.ok(await page.getByRole("button", { name: /new|newest/ }).isVisible());
+  // In every frame until all has come.
+  await page.evaluate(() => {
+    const stream = document.querySelector("#stream");
+    const top = stream.getBoundingClientRect().top;
+    const line = [...stream.querySelectorAll(".prose > *, .said > div, summary")].find((el) => el.getBoundingClientRect().bottom > top + 1);
+    const y = line.getBoundingClientRect().top;
+    window.moved = { most: 0, frames: 0, lost: false };
+    const look = () => {
+      if (window.moved.stop) return;
+      window.moved.most = Math.max(window.moved.most, Math.abs(line.getBoundingClientRect().top - y));
+      window.moved.frames += 1;
+      window.moved.lost ||= !line.isConnected;
+      requestAnimationFrame(look);
+    };
+    look();
+  });
   await streaming;
+  const moved = await page.evaluate(() => { window.moved.stop = true; return window.moved; });
+  assert.equal((await reading(page)).words, before.words);
+  assert.ok(!moved.lost && moved.most <= 1 && moved.frames > 20, JSON.stringify(moved));
+  assert.ok(await page.getByRole("button", { name: /new|newest/ }).isVisible());
   await page.locator("#stream").focus();
+  await page.evaluate(() => {
+    const stream = document.querySelector("#stream");
+    stream.addEventListener("keydown", () => requestAnimationFrame(() => { window.atEnd = stream.scrollHeight - stream.clientHeight - stream.scrollTop; }), { once: true });
+  });
   await page.keyboard.press("End");
-  await frames(page, 2);
-  assert.ok(await end() <= 4, "End follows again");
+  await until(() => page.evaluate(() => window.atEnd !== undefined));
+  assert.ok(await page.evaluate(() => window.atEnd) <= 4, "End follows again in the next frame");
   await page.getByRole("button", { name: /new|newest/ }).waitFor({ state: "detached" });
   // Older pages are put above while the wheel goes on turning.
   const up = await page.evaluate(async () => {
@@ -86,11 +113,18 @@ test("3,000 messages: opened at the end at once, at most 1,500 elements, also fa
   const it = await open(longWorld(3000), "/", {});
   const { page } = it;
   await page.getByRole("link", { name: "A long chat" }).first().waitFor();
-  const started = Date.now();
-  await page.getByRole("link", { name: "A long chat" }).first().click();
-  await page.getByText("Answer 3000").waitFor();
-  const took = Date.now() - started;
-  assert.ok(took < 2_000, `opened in ${took} ms`);
+  const pace = await slower(page);
+  // From the press to the frame in which the end stands there.
+  const took = await page.getByRole("link", { name: "A long chat" }).first().evaluate((link) => new Promise((done) => {
+    const start = performance.now();
+    new MutationObserver((_, watching) => {
+      if (!document.querySelector("#stream")?.textContent.includes("Answer 3000")) return;
+      watching.disconnect();
+      requestAnimationFrame(() => done(performance.now() - start));
+    }).observe(document.body, { childList: true, subtree: true });
+    link.click();
+  }));
+  assert.ok(took <= 1_000 * pace, `opened in ${took} ms, pace ${pace}`);
   assert.ok(await nodes(page) <= 1_500, `${await nodes(page)} elements`);
   const held = () => page.evaluate(() => document.querySelector("l-stream").log.order.length);
   for (let last = 50; last <= 300; last = await held()) {
@@ -103,26 +137,51 @@ test("3,000 messages: opened at the end at once, at most 1,500 elements, also fa
   await it.close();
 });
 
-test("10,000 chunks: the text is whole, painted at most ten times a second, and the main thread stays free", async () => {
+test("10,000 chunks on a processor slowed four times: whole, ten paints a second, 250 ms behind, typing in 50 ms", async () => {
   const world = lookWorld();
   world.asks = [];
   world.chats.unshift(chatOf("fast", { title: "Fast", running: true, turn: 2 }));
   const it = await open(world, "/c/fast");
-  const { page, hub } = it;
+  const { page, hub, context } = it;
+  const pace = await slower(page);
+  const cdp = await context.newCDPSession(page);
+  await cdp.send("Emulation.setCPUThrottlingRate", { rate: 4 });
+  await page.locator("#message").click();
   await page.evaluate(() => {
-    window.seen = { paints: 0, long: [], keys: [] };
-    new PerformanceObserver((list) => { for (const entry of list.getEntries()) window.seen.long.push(Math.round(entry.duration)); }).observe({ type: "longtask" });
-    new MutationObserver(() => { window.seen.paints += 1; }).observe(document.querySelector("#stream"), { childList: true, subtree: true, characterData: true });
+    window.seen = { paints: 0, long: [], keys: [], shown: [], on: true };
+    const { seen } = window;
+    new PerformanceObserver((list) => { for (const entry of list.getEntries()) seen.long.push(Math.round(entry.duration)); }).observe({ type: "longtask" });
+    new MutationObserver(() => { seen.paints += 1; }).observe(document.querySelector("#stream"), { childList: true, subtree: true, characterData: true });
+    // A key is answered in the frame that shows its letter.
+    document.querySelector("#message").addEventListener("input", (event) => requestAnimationFrame(() => seen.keys.push(Math.round(performance.now() - event.timeStamp))));
+    const look = () => {
+      const last = /word(\d+) $/.exec(document.querySelector("#stream .prose > :last-child")?.textContent ?? "");
+      if (last) seen.shown.push([Number(last[1]), Date.now()]);
+      if (seen.on) requestAnimationFrame(look);
+    };
+    look();
   });
+  const sent = [];
   const start = Date.now();
-  const item = await hub.stream("fast", 10_000, 2_000);
+  // Ten times as fast as the rule asks for.
+  const streaming = hub.stream("fast", 10_000, 2_000, { word: (i) => { sent[i] ??= Date.now(); return `word${i} `; } });
+  const letters = "what is said here while it streams";
+  for (const letter of letters) await page.keyboard.type(letter);
+  const item = await streaming;
   const seconds = (Date.now() - start) / 1000;
   const text = item.blocks.join("").replaceAll(/<\/?p>/g, "");
   await until(() => page.evaluate((want) => document.querySelector("l-stream").log.items.get(1)?.blocks.join("").replaceAll(/<\/?p>/g, "") === want, text), "all text");
-  const { paints, long } = await page.evaluate(() => window.seen);
+  const { paints, long, keys, shown } = await page.evaluate(() => { window.seen.on = false; return window.seen; });
   assert.ok(paints <= seconds * 10 + 5, `${paints} paints in ${seconds} s`);
+  // What is not shown in a frame was sent at most so long before it.
+  const behind = shown.map(([n, at]) => (sent[n + 1] === undefined ? 0 : at - sent[n + 1])).sort((x, y) => x - y);
+  assert.ok(behind.length > 10);
+  assert.ok(behind[Math.floor(behind.length * 0.95)] <= 250 * pace, `${behind.slice(-20)} ms behind, pace ${pace}`);
+  assert.equal(await page.locator("#message").inputValue(), letters);
+  keys.sort((x, y) => x - y);
+  assert.ok(keys.length >= letters.length && keys[Math.floor(keys.length * 0.95)] <= 50 * pace, `keys ${keys}, pace ${pace}`);
   // Other work shares this machine: what is bounded here is the sum, and that no task is of another order.
-  assert.ok(long.every((ms) => ms < 250) && long.length <= seconds * 2, `long tasks ${long}`);
+  assert.ok(long.every((ms) => ms < 250 * pace) && long.length <= seconds * 10, `long tasks ${long}, pace ${pace}`);
   await it.close();
 });
 
@@ -163,7 +222,7 @@ test("a card is folded but never cut: the last lines, more, and all", async () =
   await card.getByText("test number_0 ... ok").waitFor();
   assert.doesNotMatch(await card.locator(".out").textContent(), /\u001b|\[32m/);
   assert.equal(await card.getByRole("link", { name: "Download all" }).getAttribute("href"), "/api/v2/chats/login/output/c5");
-  assert.match(await card.locator(".facts").textContent(), /ran: mode Edit, boxed/);
+  assert.match(await card.locator(".facts").textContent(), /ran: Edit mode, in the box/);
   await it.close();
 });
 

@@ -12,11 +12,11 @@ use crate::hub::Hub;
 use crate::hub::models::{AddError, NewModel};
 
 pub(super) const LINK: &str = "hub_link";
-pub(super) const MODELS: &str = "hub_models";
+pub(crate) const MODELS: &str = "hub_models";
 pub(super) const ADD_MODEL: &str = "hub_model_add";
 pub(super) const REMOVE_MODEL: &str = "hub_model_remove";
 pub(super) const TEST_MODEL: &str = "hub_model_test";
-pub(super) const USERS: &str = "hub_users";
+pub(crate) const USERS: &str = "hub_users";
 pub(super) const ADD_USER: &str = "hub_user_add";
 
 /// The answer of [`LINK`] and [`ADD_USER`].

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{Link, run};
+use super::{Link, Socket, run};
 use crate::hub::error::ApiError;
 use crate::hub::events::{Audience, Event};
 use crate::hub::front::Remote;
@@ -25,6 +25,9 @@ use crate::store::hub::tokens::TokenUse;
 /// answer (L3, L6).
 const PROBE: Duration = Duration::from_secs(5);
 
+/// When a computer for which there is no room dials again.
+const FULL: Duration = Duration::from_secs(30);
+
 /// `GET /link/v3`.
 pub(super) async fn upgrade(
     State(shared): State<Arc<Shared>>,
@@ -34,7 +37,7 @@ pub(super) async fn upgrade(
     let (mut parts, _) = request.into_parts();
     match admit(&shared, *remote, &parts.headers).await {
         Err(refusal) => *refusal,
-        Ok((link, old_token)) => {
+        Ok((link, old_token, room)) => {
             let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &()).await;
             match upgrade {
                 Ok(upgrade) => upgrade
@@ -45,6 +48,7 @@ pub(super) async fn upgrade(
                         let tasks = shared.tasks.clone();
                         let run = run::run(shared, link, socket, old_token);
                         let _panicked = tasks.spawn("link", run).await;
+                        drop(room);
                     }),
                 Err(_) => {
                     shared.links.leave(&link);
@@ -70,14 +74,11 @@ async fn admit(
     shared: &Shared,
     remote: Remote,
     headers: &HeaderMap,
-) -> Result<(Link, bool), Refusal> {
+) -> Result<(Link, bool, Socket), Refusal> {
     let address = remote.words();
     if let Err(wait) = shared.gate.check(What::LinkDial, &address) {
         let text = "Too many dials from this address were refused: this computer waits and dials again by itself.";
-        let mut refusal = refuse(shared, StatusCode::TOO_MANY_REQUESTS, text, json!({}));
-        let wait = HeaderValue::from(wait.as_secs().max(1));
-        refusal.headers_mut().insert(header::RETRY_AFTER, wait);
-        return Err(refusal);
+        return Err(later(shared, StatusCode::TOO_MANY_REQUESTS, text, wait));
     }
     protocol(shared, headers)?;
     // Counted are refusals: many computers may share one address.
@@ -101,6 +102,14 @@ async fn admit(
         let reason = json!({ "reason": "device" });
         return Err(refuse(shared, StatusCode::FORBIDDEN, text, reason));
     }
+    if let Err(wait) = shared.gate.take(What::LinkOpen, &device) {
+        let text = "This computer dials too often: it waits and dials again by itself in a minute.";
+        return Err(later(shared, StatusCode::TOO_MANY_REQUESTS, text, wait));
+    }
+    let Some(room) = shared.links.room(&device) else {
+        let text = "There are too many open links: this computer waits and dials again by itself.";
+        return Err(later(shared, StatusCode::SERVICE_UNAVAILABLE, text, FULL));
+    };
     let take = text(headers, ws::HEADER_TAKE) == "1";
     let why = place(shared, &device, &boot, take).await?;
     let link = shared
@@ -109,7 +118,15 @@ async fn admit(
     if why == "taken" {
         told_taken(shared, &account, &device, &address).await;
     }
-    Ok((link, old))
+    Ok((link, old, room))
+}
+
+/// A refusal with the time after which to dial again.
+fn later(shared: &Shared, status: StatusCode, text: &str, wait: Duration) -> Refusal {
+    let mut refusal = refuse(shared, status, text, json!({}));
+    let wait = HeaderValue::from(wait.as_secs().max(1));
+    refusal.headers_mut().insert(header::RETRY_AFTER, wait);
+    refusal
 }
 
 /// A refusal that a device takes for ours: it names the product and the instance (L4, L5).

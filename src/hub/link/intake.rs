@@ -357,7 +357,7 @@ impl Intake {
                 self.chat_changed(session).await?;
             }
             ("ask_settled", Content::Whole(data)) => {
-                asks::settled(&shared, &data, put.time).await?;
+                asks::settled(&shared, self.link.device(), &data, put.time).await?;
                 items.insert(put.seq);
                 self.chat_changed(session).await?;
             }

@@ -14,6 +14,7 @@ use super::intake::{Heard, Intake};
 use super::service::Served;
 use super::{Link, Ready, work};
 use crate::clock::now_ms;
+use crate::hub::gate::What;
 use crate::hub::{PROTOCOL, Shared, asks, devices, rules};
 use crate::ids::random_bytes;
 use crate::link::ws;
@@ -94,6 +95,8 @@ pub(super) async fn run(shared: Arc<Shared>, link: Link, socket: WebSocket, old_
             devices::tell(&shared, &link.inner.device).await;
         }
         Err(why) => {
+            // An upgrade that comes to nothing counts like a dial that was refused.
+            shared.gate.count(What::LinkDial, &link.inner.address);
             tracing::info!(device = link.inner.device, why, "a link did not come to be");
         }
     }

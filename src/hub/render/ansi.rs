@@ -65,7 +65,8 @@ impl Style {
                 30..=37 => self.colour = u8::try_from(code - 30).ok(),
                 39 => self.colour = None,
                 90..=97 => self.colour = u8::try_from(code - 90).ok(),
-                38 | 48 => {
+                // Of the text, its ground, its underline: each takes the words that follow it.
+                38 | 48 | 58 => {
                     let colour = match codes.next() {
                         Some(5) => codes.next().and_then(|n| u8::try_from(n).ok()).map(of_256),
                         Some(2) => {
@@ -166,6 +167,34 @@ impl Line {
     }
 }
 
+/// How far before a cut an escape may begin that reaches over it.
+const LONGEST: usize = 256;
+
+/// Where to begin reading an output of which only what follows `at` is wanted: at the next line
+/// or frame, and where there is none, before an escape that the cut would fall into.
+pub(crate) fn whole_from(text: &str, at: usize) -> usize {
+    if at == 0 {
+        return 0;
+    }
+    let at = boundary(text, at);
+    let rest = text.get(at..).unwrap_or_default();
+    if let Some(n) = rest.find(['\n', '\r'])
+        && n + 1 < rest.len()
+    {
+        return at + n + 1;
+    }
+    let near = boundary(text, at.saturating_sub(LONGEST));
+    let before = text.get(near..at).unwrap_or_default();
+    let begins = |c: char| matches!(c, '\u{1b}' | '\u{80}'..='\u{9f}');
+    before.rfind(begins).map_or(at, |n| near + n)
+}
+
+fn boundary(text: &str, at: usize) -> usize {
+    (at..=text.len())
+        .find(|n| text.is_char_boundary(*n))
+        .unwrap_or(text.len())
+}
+
 /// The lines of some output, each as HTML.
 pub(crate) fn lines(text: &str) -> Vec<String> {
     let mut done = Vec::new();
@@ -186,6 +215,7 @@ pub(crate) fn lines(text: &str) -> Vec<String> {
             '\t' => line.put('\t', style),
             '\u{1b}' => escape(&mut chars, &mut line, &mut style),
             '\u{9b}' => control(&mut chars, &mut line, &mut style),
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => string(&mut chars),
             c if c.is_control() => {}
             c => line.put(c, style),
         }
@@ -201,25 +231,27 @@ type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 fn escape(chars: &mut Chars<'_>, line: &mut Line, style: &mut Style) {
     match chars.next() {
         Some('[') => control(chars, line, style),
-        // Strings for the terminal itself (titles, links, the clipboard) end with BEL or ST.
-        Some(']' | 'P' | '^' | '_' | 'X') => {
-            while let Some(c) = chars.next() {
-                match c {
-                    // A string that was cut must not eat the rest of the output either.
-                    '\u{7}' | '\u{9c}' | '\n' => break,
-                    '\u{1b}' => {
-                        chars.next_if_eq(&'\\');
-                        break;
-                    }
-                    _ => {}
-                }
-            }
-        }
+        Some(']' | 'P' | '^' | '_' | 'X') => string(chars),
         // Character sets and the like: one more character.
         Some('(' | ')' | '*' | '+' | '#' | '%' | ' ') => {
             chars.next();
         }
         _ => {}
+    }
+}
+
+/// A string for the terminal itself (a title, a link, the clipboard): to BEL or ST.
+fn string(chars: &mut Chars<'_>) {
+    while let Some(c) = chars.next() {
+        match c {
+            // A string that was cut must not eat the rest of the output either.
+            '\u{7}' | '\u{9c}' | '\n' => break,
+            '\u{1b}' => {
+                chars.next_if_eq(&'\\');
+                break;
+            }
+            _ => {}
+        }
     }
 }
 
@@ -243,14 +275,26 @@ fn control(chars: &mut Chars<'_>, line: &mut Line, style: &mut Style) {
     }
 }
 
+/// The numbers of one parameter. With colons a true colour may name its space before its three
+/// parts, and a kind of underline stands behind the word for it.
+fn parts(parameter: &str) -> Vec<u16> {
+    let numbers: Vec<u16> = parameter
+        .split(':')
+        .map(|n| n.parse().unwrap_or(0))
+        .collect();
+    match numbers.as_slice() {
+        [what @ (38 | 48 | 58), 2, .., r, g, b] => vec![*what, 2, *r, *g, *b],
+        [4, 0, ..] => vec![24],
+        [4, ..] => vec![4],
+        _ => numbers,
+    }
+}
+
 fn act(what: char, text: &str, line: &mut Line, style: &mut Style) {
     if text.starts_with(['?', '>', '<', '=']) {
         return;
     }
-    let codes: Vec<u16> = text
-        .split([';', ':'])
-        .map(|n| n.parse().unwrap_or(0))
-        .collect();
+    let codes: Vec<u16> = text.split(';').flat_map(parts).collect();
     let first = codes.first().copied().unwrap_or(0);
     let steps = usize::from(first.max(1));
     match what {
@@ -288,6 +332,86 @@ mod tests {
         assert_eq!(html("downloading\r\u{1b}[Kok\n"), "ok");
         assert_eq!(html("abc\u{8}\u{8}X"), "aXc");
         assert_eq!(html("abc\u{1b}[2D_\u{1b}[1G^"), "^_c");
+    }
+
+    /// What each output of the corpus is drawn as; the page's own reading is held by the same file.
+    #[derive(serde::Deserialize)]
+    struct Case {
+        name: String,
+        raw: String,
+        html: String,
+        read: Option<String>,
+    }
+
+    fn corpus() -> Vec<Case> {
+        serde_json::from_str(include_str!("../../../tests/data/page/escapes.json")).unwrap()
+    }
+
+    /// No byte that a terminal acts on, and no element but our own.
+    fn is_dead(out: &str) -> bool {
+        let bare = out.replace("</span>", "");
+        let bare = bare
+            .split("<span class=\"a-")
+            .enumerate()
+            .map(|(n, piece)| match n {
+                0 => piece,
+                _ => piece.split_once("\">").unwrap().1,
+            });
+        !out.chars()
+            .any(|c| c.is_control() && c != '\n' && c != '\t')
+            && bare.into_iter().all(|piece| !piece.contains(['<', '"']))
+    }
+
+    /// The drawn text without its colours.
+    fn words(text: &str) -> String {
+        let drawn = html(text);
+        drawn
+            .split('<')
+            .enumerate()
+            .map(|(n, piece)| match n {
+                0 => piece,
+                _ => piece.split_once('>').unwrap().1,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn each_output_of_the_corpus_is_drawn_as_a_person_would_read_it() {
+        for case in corpus() {
+            assert_eq!(html(&case.raw), case.html, "{}", case.name);
+            if let Some(read) = case.read {
+                assert_eq!(super::super::marked(&case.raw), read, "{}", case.name);
+            }
+        }
+    }
+
+    #[test]
+    fn wherever_an_output_is_cut_nothing_of_a_sequence_shows() {
+        for case in corpus() {
+            for (at, _) in case.raw.char_indices() {
+                let first = &case.raw[..at];
+                assert!(is_dead(&html(first)), "{}: {first:?}", case.name);
+                let from = whole_from(&case.raw, at);
+                let (all, tail) = (words(&case.raw), words(&case.raw[from..]));
+                // What a redraw or a move puts over the line is not there when it begins behind it.
+                let moved = case.raw.contains(['\r', '\u{8}']) || case.name.contains("redraw");
+                assert!(moved || all.ends_with(&tail), "{}: {tail:?}", case.name);
+            }
+        }
+        // A chunk that ends in the middle of a sequence is read with the next one.
+        let raw = "\u{1b}[1;32mdone\u{1b}[0m and on";
+        for at in 0..raw.len() {
+            let mut whole = raw[..at].to_owned();
+            let _early = html(&whole);
+            whole.push_str(&raw[at..]);
+            assert_eq!(
+                html(&whole),
+                "<span class=\"a-green a-b\">done</span> and on"
+            );
+        }
+        assert_eq!(whole_from("one\ntwo\nthree", 1), 4);
+        assert_eq!(whole_from("abc\u{1b}[31mred", 5), 3);
+        assert_eq!(whole_from("10 %\r20 %\r", 1), 5);
     }
 
     #[test]

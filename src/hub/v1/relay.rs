@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::answer;
-use crate::clock::{Instant, instant, sleep, timeout};
+use crate::clock::{Instant, instant, sleep, timeout, timeout_at};
 use crate::hub::Shared;
 use crate::hub::error::{ApiError, ApiResult};
 use crate::hub::models::cause;
@@ -31,6 +31,11 @@ const ASK_EVERY: Duration = Duration::from_secs(1);
 /// Of an answer that is no success, or that is not streamed, at most so much is read.
 const WHOLE: usize = 32 * 1024 * 1024;
 const ERROR: usize = 64 * 1024;
+/// Of a stream at most so much is passed on; a longer one ends with an error that says so.
+const STREAM: usize = 64 * 1024 * 1024;
+/// How long an answer in one piece may take from its head on, and the words of an error.
+const WHOLE_WAIT: Duration = Duration::from_secs(30 * 60);
+const ERROR_WAIT: Duration = Duration::from_secs(30);
 /// Pieces between the server and a slow client; the server is read no further while it is full.
 const PIECES: usize = 32;
 /// A line of the stream longer than this is passed on unread.
@@ -105,11 +110,25 @@ impl Asked {
             )
         })?;
         let status = response.status();
-        if status.is_success() {
+        if status.is_success() && !is_page(&response) {
             return Ok(First::Answer(response));
         }
+        if status.is_success() || status.is_redirection() {
+            // Redirects are not followed: the key is for the host that it was given for.
+            let what = if status.is_success() {
+                "answered with a web page".to_owned()
+            } else {
+                format!("sends on to another address ({})", status.as_u16())
+            };
+            return Err(ApiError::new(
+                StatusCode::BAD_GATEWAY,
+                "model_failed",
+                format!("The server of {name} {what} instead of a model's answer."),
+            )
+            .next("Look at its address under Settings, Models: it usually ends in /v1."));
+        }
         let retry = response.headers().get(header::RETRY_AFTER).cloned();
-        let said = bounded(response, ERROR).await;
+        let said = bounded(response, ERROR, ERROR_WAIT).await;
         let text = String::from_utf8_lossy(&said).to_string();
         if status.as_u16() == 503 && text.to_lowercase().contains("loading model") {
             return Ok(First::Loading);
@@ -127,6 +146,13 @@ impl Asked {
             }
         });
     }
+}
+
+/// Whether it is a page for people that answers.
+fn is_page(response: &reqwest::Response) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    kind.and_then(|v| v.to_str().ok())
+        .is_some_and(|v| v.trim_start().to_ascii_lowercase().starts_with("text/html"))
 }
 
 /// What the server said, under a status that is about the server and not about who asks us: a 401
@@ -175,15 +201,21 @@ fn refused(name: &str, status: u16, said: &str, retry: Option<&HeaderValue>) -> 
     error
 }
 
-async fn bounded(mut response: reqwest::Response, most: usize) -> Vec<u8> {
+/// What comes of an answer's body within a size and a time; the rest is left.
+async fn bounded(mut response: reqwest::Response, most: usize, within: Duration) -> Vec<u8> {
+    let until = instant() + within;
     let mut body = Vec::new();
-    while let Ok(Ok(Some(chunk))) = timeout(SILENT, response.chunk()).await {
-        body.extend_from_slice(&chunk);
-        if body.len() > most {
-            break;
+    loop {
+        let next = instant() + SILENT;
+        let Ok(Ok(Some(chunk))) = timeout_at(next.min(until), response.chunk()).await else {
+            return body;
+        };
+        let room = most.saturating_sub(body.len());
+        body.extend_from_slice(chunk.get(..room.min(chunk.len())).unwrap_or_default());
+        if body.len() >= most {
+            return body;
         }
     }
-    body
 }
 
 async fn whole(asked: Asked) -> ApiResult<Response> {
@@ -195,7 +227,7 @@ async fn whole(asked: Asked) -> ApiResult<Response> {
             First::Loading => return Err(still_loading(&asked.model.name)),
         }
     };
-    let body = bounded(response, WHOLE).await;
+    let body = bounded(response, WHOLE, WHOLE_WAIT).await;
     let parsed: Value = serde_json::from_slice(&body).map_err(|_| {
         ApiError::new(
             StatusCode::BAD_GATEWAY,
@@ -326,11 +358,8 @@ async fn loads(asked: &Asked) -> bool {
     if !response.status().is_success() {
         return false;
     }
-    let body = timeout(Duration::from_millis(500), bounded(response, ERROR)).await;
-    let list: Value = body
-        .ok()
-        .and_then(|b| serde_json::from_slice(&b).ok())
-        .unwrap_or_default();
+    let body = bounded(response, ERROR, Duration::from_millis(500)).await;
+    let list: Value = serde_json::from_slice(&body).unwrap_or_default();
     list.get("models")
         .and_then(Value::as_array)
         .is_some_and(|models| {
@@ -348,6 +377,7 @@ async fn pass(asked: &Asked, response: reqwest::Response, pieces: &Pieces) -> Ap
     let mut reader = UsageReader::default();
     let mut stream = response.bytes_stream();
     let mut last: Instant;
+    let mut passed = 0;
     loop {
         last = instant();
         let next = tokio::select! {
@@ -358,6 +388,15 @@ async fn pass(asked: &Asked, response: reqwest::Response, pieces: &Pieces) -> Ap
         match next {
             Ok(Some(Ok(chunk))) => {
                 reader.read(&chunk);
+                passed += chunk.len();
+                if passed > STREAM {
+                    asked.count(reader.used);
+                    return Err(ApiError::new(
+                        StatusCode::BAD_GATEWAY,
+                        "model_failed",
+                        format!("{name} did not come to an end within {} MiB.", STREAM >> 20),
+                    ));
+                }
                 if pieces.send(Ok(chunk.to_vec())).await.is_err() {
                     break;
                 }

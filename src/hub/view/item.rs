@@ -289,6 +289,11 @@ fn step(chat: &str, call: &Row, rows: &[&Row]) -> Option<Value> {
             map.insert("removed".to_owned(), drawn.removed.into());
         }
     }
+    if status == "refused"
+        && let Some(ms) = unanswered(rows)
+    {
+        map.insert("unanswered".to_owned(), ms.into());
+    }
     // A title is one line and may be cut; the card also has the command as it was.
     let command = call.data.pointer("/args/command").and_then(Value::as_str);
     if let Some(command) = command.filter(|c| Some(*c) != text("title")) {
@@ -306,6 +311,19 @@ fn step(chat: &str, call: &Row, rows: &[&Row]) -> Option<Value> {
         map.insert("download".to_owned(), url.into());
     }
     with(Map::new(), Value::Object(map))
+}
+
+/// For how long its question waited, where nobody answered it (U17).
+fn unanswered(rows: &[&Row]) -> Option<i64> {
+    let settled = rows.iter().rev().find(|r| r.kind == "ask_settled")?;
+    if settled.data.get("how").and_then(Value::as_str) != Some("expired") {
+        return None;
+    }
+    let id = settled.data.get("ask");
+    let asked = rows
+        .iter()
+        .find(|r| r.kind == "ask" && r.data.get("ask") == id)?;
+    Some((settled.time - asked.time).max(0))
 }
 
 /// What let a call run, and what held it back.
@@ -378,10 +396,7 @@ fn body(
 
 /// The last lines of some output, drawn.
 pub(crate) fn tail(text: &str, lines: usize) -> String {
-    let from = text.len().saturating_sub(TAIL);
-    let from = (from..=text.len())
-        .find(|n| text.is_char_boundary(*n))
-        .unwrap_or(text.len());
+    let from = ansi::whole_from(text, text.len().saturating_sub(TAIL));
     let drawn = ansi::lines(text.get(from..).unwrap_or_default());
     let skip = drawn.len().saturating_sub(lines);
     drawn.get(skip..).unwrap_or_default().join("\n")

@@ -18,6 +18,9 @@ function put(id, words) {
 /** Says something politely, e.g. that a thing was copied. */
 export const polite = (words) => put("live-polite", words);
 
+/** Says something that cannot wait, e.g. that the time for an answer runs out. */
+export const firm = (words) => put("live-firm", words);
+
 /** Says the progress of the chat in view, when it changed and the last time is long enough ago. */
 export function progress(words) {
   const now = performance.now();

@@ -5,11 +5,13 @@ import { apply, load, setConn, store } from "./store.js";
 import { Stream } from "./stream.js";
 import { hubNow } from "./time.js";
 import { startAsks } from "./announce.js";
+import { startReminders } from "./remind.js";
 
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MOST_MS = 15_000;
 
 let stream = null;
+let stopReminders = () => {};
 
 /** Dials the hub now. */
 export function retryStream() {
@@ -35,6 +37,8 @@ export async function begin(out) {
   }
   if (ended) return;
   startAsks();
+  stopReminders();
+  stopReminders = startReminders();
   stream = new Stream({ head: () => store.head, event: apply, conn: setConn, reload: load, signedOut: end });
   stream.start();
 }
@@ -44,6 +48,7 @@ export const lastHeard = () => (stream ? hubNow() - (Date.now() - stream.lastHea
 
 /** Ends following, e.g. before signing out. */
 export function finish() {
+  stopReminders();
   stream?.stop();
   stream = null;
 }

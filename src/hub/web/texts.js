@@ -3,7 +3,7 @@
 
 export const TEXTS = {
   // small words
-  "add": "Add", "always": "Always", "archive": "Archive", "back": "Back", "boxed": "boxed", "change": "Change", "close": "Close",
+  "add": "Add", "always": "Always", "archive": "Archive", "back": "Back", "change": "Change", "close": "Close",
   "computer": "Computer", "copied": "Copied", "copy": "Copy", "copy.failed": "Could not copy", "delete": "Delete", "delete.dots": "Delete…",
   "done": "Done", "edit": "Edit", "folder": "Folder", "level": "Level", "loading": "Loading", "look": "Look", "mode": "Mode", "model": "Model",
   "name": "Name", "off": "off", "on": "on", "password": "Password", "places": "Places", "plan": "Plan", "refuse": "Refuse", "refuse.dots": "Refuse…",
@@ -44,6 +44,7 @@ export const TEXTS = {
   "device.why": "Asleep, off or without network: that cannot be seen from here.", "device.limits.then": "Limits as last heard:", "device.limits.unknown": "What it allows is known once it is linked.",
   "device.no_roots": "works in no folder yet", "device.roots": "works in {roots}",
   "device.away.heard": "Last heard: {last}. The work may go on there; nothing is lost.", "device.away.nothing": "Nothing ran when it was last heard.",
+  "device.revoked.note": "Access to {device} was taken back{why}. Its chats stay readable. To link it again, run there:",
   "device.paused": "Work from here is paused on {device}. Only {device} can change that: `lembas resume-work`",
   "device.off": "{device} does not take work from here. Only {device} can change that: `lembas help config`",
   "device.no_chats": "No chats on {device} yet", "device.missing": "This computer is not linked here",
@@ -71,12 +72,12 @@ export const TEXTS = {
   "mode.edit.about": "Changes files in its folders and runs boxed commands. Asks for the rest.",
   "mode.auto.about": "Asks hardly ever. For work you would let run alone.",
   "mode.name": "Mode: {mode}", "model.name": "Model: {model}", "level.name": "Level: {level}",
-  "mode.asked": "{mode} is asked for, not yet taken by {device}.", "mode.limit": "Up to {mode} is set on {device}. Only {device} can change that: `lembas mode edit` or `lembas mode auto`",
+  "mode.asked": "{mode} is asked for, not yet taken by {device}.", "mode.lowered": "Lowered to {mode} by {device}.", "mode.limit": "Up to {mode} is set on {device}. Only {device} can change that: `lembas mode edit` or `lembas mode auto`",
   "chooser.title": "How it works here", "chooser.name": "{mode} · {model}{level}, change how it works", "chooser.level": " · {level}",
 
   // a chat
   "chat.loading": "Loading the last 50 messages", "chat.older": "Load older messages", "chat.older.loading": "Loading older messages", "chat.begin": "The beginning of this chat",
-  "chat.empty": "Nothing was said here yet", "chat.empty.words": "Write below what {device} should do.", "chat.stream": "Chat", "chat.done": "done", "chat.revoked": "access taken back; it stays readable", "chat.ready": "ready",
+  "chat.empty": "Nothing was said here yet", "chat.empty.words": "Write below what {device} should do.", "chat.stream": "Chat", "chat.done": "done", "chat.revoked": "access taken back; it stays readable", "chat.revoked.heard": "access taken back; it stays readable · last heard: {last}", "chat.ready": "ready",
   "chat.gone": "This chat is gone", "chat.gone.words": "It was deleted, or it never was. Nothing on the computer was changed by that.",
   "chat.last_heard": "last heard: {last}", "back.home": "Back to Computers",
   "jump.new": "{n} new", "jump.end": "To the newest",
@@ -88,6 +89,7 @@ export const TEXTS = {
   "phase.reading_prompt": "reading the prompt", "phase.reading_prompt.of": "reading the prompt {tokens} of {total} tokens", "phase.thinking": "thinking", "phase.writing": "writing", "phase.running_tool": "running `{what}`",
   "phase.waiting_for_person": "**waits for you:** `{what}`", "phase.waiting_for_person.bare": "**waits for you**", "phase.waiting_for_subagents": "waiting for {n} {n:subagent|subagents}", "phase.waiting_for_subagents.named": "waiting for {n} {n:subagent|subagents}: {names}",
   "phase.compacting": "making room in the context", "phase.retrying": "{model} does not answer. Attempt {attempt} of {of}", "phase.retrying.why": "{model} does not answer ({reason}). Attempt {attempt} of {of}",
+  "phase.retrying.said": "{reason}. Attempt {attempt} of {of}", "phase.retrying.refused": "{model} did not take it ({reason}). Attempt {attempt} of {of}",
   "phase.stopped": "stopped by you", "phase.stopped.by": "stopped by {by}", "phase.failed": "failed: {reason}", "phase.other": "{text}",
   "phase.after": "after {time}", "phase.commands": "{n} {n:command|commands} ended", "phase.next.in": "next in {time}", "phase.next.at": "next at {time}", "phase.quiet": "quiet for {time}",
   "quiet.long": "Nothing was heard for 10 min. It may still be working.", "quiet.show": "Show the last output", "model.other": "Use another model", "send.again": "Send again",
@@ -96,9 +98,9 @@ export const TEXTS = {
 
   // composer and queue
   "composer": "Message", "composer.label": "Message to {device}", "composer.write": "Write to {device}", "composer.write.away": "Write to {device}, it is away",
-  "composer.revoked": "Access to {device} was taken back. This chat stays readable.", "composer.closed": "This chat ended on its computer and stays readable. Start a new one to go on.", "composer.archived": "This chat is archived. Take it out of the archive to go on.",
+  "composer.revoked": "Access to {device} was taken back. This chat stays readable.", "composer.relink": "Link it again", "composer.closed": "This chat ended on its computer and stays readable. Start a new one to go on.", "composer.archived": "This chat is archived. Take it out of the archive to go on.",
   "send.after": "After this turn", "send.next": "At the next step", "send.away": "Send when it is back",
-  "queue.after": "After this turn: ", "queue.next": "At the next step: ", "queue.held": "On hold: ", "queue.waits": "Waits for {device}: ", "queue.failed": "Not sent: ", "queue.failed.why": "Not sent ({why}): ", "queue.more": "and {n} more", "queue.away": "Goes when {device} is back.",
+  "queue.after": "After this turn: ", "queue.next": "At the next step: ", "queue.held": "On hold: ", "queue.waits": "Waits for {device}: ", "queue.failed": "Not sent: ", "queue.more": "and {n} more", "queue.folder": "Choose a folder", "queue.away": "Goes when {device} is back.",
   "queue.edit": "Edit the waiting message", "queue.text": "Message", "queue.hint": "It is on hold while this is open.",
   "queue.edit.name": "Edit: {text}", "queue.remove.name": "Remove: {text}", "queue.send.name": "Send now: {text}",
 
@@ -108,13 +110,13 @@ export const TEXTS = {
   "verb.plan.now": "Plan", "verb.plan.want": "Plan", "verb.plan.done": "Plan", "verb.task.now": "Subagent", "verb.task.want": "Subagent", "verb.task.done": "Subagent",
   "verb.fetch.now": "Fetching", "verb.fetch.want": "Fetch", "verb.fetch.done": "Fetched", "verb.web.now": "Fetching", "verb.web.want": "Fetch", "verb.web.done": "Fetched",
   "verb.other.now": "Doing", "verb.other.want": "Tool", "verb.other.done": "Tool",
-  "ran": "ran: {ran}", "step.pending": "not started", "step.refused": "refused, not run", "step.cancelled": "stopped", "step.failed": "failed", "step.unknown": "not known: the computer stopped while it ran",
+  "ran": "ran: {ran}", "step.at_least": "at least", "step.pending": "not started", "step.refused": "refused, not run", "step.cancelled": "stopped", "step.failed": "failed", "step.unknown": "not known: the computer stopped while it ran",
   "step.changes": "Changes in {name}", "step.output": "Output of {name}", "step.no_output": "No output.", "step.no_output.yet": "No output yet.",
   "step.last": "last {n} of {count} lines", "step.first": "first {bytes} of {of}", "step.part": "{bytes} of {of}, from {from}", "step.more": "Show more", "step.more.failed": "The output could not be loaded.", "step.download": "Download all", "step.download.part": "Download what is here", "step.loading": "Loading", "step.kept": "{of} in all, of which {kept} are stored here; the rest comes from the computer.",
   "plan.count": "{done} of {of} done", "plan.done": "done", "plan.now": "at work", "plan.open": "not started", "plan.failed": "failed",
 
   // the side of a chat
-  "side.title": "This chat", "side.label": "Plan, files and the chat itself", "side.open": "Plan, files and the chat itself", "side.open.plan": "{done}/{of} of the plan, files and the chat itself", "side.files": "Files changed", "side.chat": "Chat", "side.where": "on {device}, in {folder}",
+  "side.title": "This chat", "side.label": "Plan, files and the chat itself", "side.open": "Plan, files and the chat itself", "side.open.plan": "{done}/{of} of the plan, files and the chat itself", "side.files": "Files changed", "side.files.part": "As far back as this chat is loaded here.", "side.same": "as before", "side.many": "much was changed", "side.chat": "Chat", "side.where": "on {device}, in {folder}",
   "rename.label": "Title", "archived": "“{title}” is archived.", "delete.title": "Delete this chat", "delete.words": "“{title}” is deleted here and on {device}. Changes to files stay. This cannot be undone.",
 
   // approvals
@@ -129,16 +131,16 @@ export const TEXTS = {
   "ask.counts_as_no": "No answer by {time} counts as no; the turn goes on without it.", "ask.sets": "It sets `{name}`.",
   "ask.you": "you: {what}, {time}", "ask.sending": "Sending", "ask.sent": "Sent. Waiting for {device}.", "ask.not_delivered": "Not delivered yet. The command has not run.", "ask.not_delivered.away": "{device} is away. Not delivered yet. The command has not run.",
   "ask.moved": "It moved just now. Press once more.", "ask.unsure": "It is not known whether your answer arrived. {why} Press again: it counts once.", "ask.failed": "Not answered: {why}",
-  "ask.extend": "30 more minutes", "ask.extended": "30 minutes more", "ask.unknown_kind": "This page does not know this kind of question. It can only be refused here.",
+  "ask.half": "Half of the time is over: {command} on {device} has {time} left, then it counts as no.", "ask.half.question": "Half of the time is over: {device} asks “{command}” and waits {time} more.", "ask.extend": "30 more minutes", "ask.extended": "30 minutes more", "ask.unknown_kind": "This page does not know this kind of question. It can only be refused here.",
   "ask.session_covers": "For this session would cover:", "ask.keys": "A allows once, R refuses", "ask.keys.refuse": "R refuses",
   "allow.once": "Allow once", "allow.session": "Allow for this session", "allow.always": "Allow always", "allow.always.dots": "Allow always…",
   "always.title": "Allow always", "always.covers": "From now on {device} does this without asking:", "always.widest": "This also covers `{widest}`.", "always.back": "Take it back any time under Settings, {device}, or there with `lembas rules`", "always.once": "Only once",
   "allow.and": "Allow, and…", "allow.and.why": "A word that the agent reads after it ran", "refuse.why": "A word why, which the agent reads", "refuse.hint": "Kept as a draft until you send it.",
   "box.read": "In a box: nothing can be written, no network.", "box.roots": "In a box: only the shared folders can be written, no network.", "box.open": "Without a box: it would run with your rights and the network.",
-  "from.chat": "Asked by the chat {chat}.", "from.subagent": "Asked by the subagent **{name}** in the chat {chat}.", "from.job": "Asked by job {name} in the chat {chat}.", "from.schedule": "Asked by a scheduled run, {chat}.",
+  "from.chat": "Asked by the chat {chat}.", "from.subagent": "Asked by the subagent **{name}** in the chat {chat}.", "from.subagent.under": "Asked by the subagent **{name}**, under {parents}, in the chat {chat}.", "from.job": "Asked by job {name} in the chat {chat}.", "from.schedule": "Asked by a scheduled run, {chat}.",
   "end.allowed": "Allowed by you at {time}", "end.allowed.elsewhere": "Settled elsewhere: allowed by {by} at {time}", "end.refused": "Refused by you at {time}", "end.refused.elsewhere": "Settled elsewhere: refused by {by} at {time}",
-  "end.expired": "Nobody answered by {time}: not run", "end.gone": "Gone: the turn ended before an answer", "end.other": "Settled at {time}", "end.late": "Too late: it ended as {how} at {time}.",
-  "how.allow": "allowed", "how.allowed": "allowed", "how.refuse": "refused", "how.refused": "refused", "how.expired": "unanswered", "how.unanswered": "unanswered", "how.cancelled": "gone", "how.gone": "gone",
+  "end.expired.question": "Nobody answered within {time}.", "end.expired": "Nobody answered within {time}: not run.", "end.gone": "Gone: the turn ended before an answer", "end.other": "Settled at {time}", "end.late": "Too late: it ended as {how} at {time}.",
+  "how.allow": "allowed", "how.allowed": "allowed", "how.refuse": "refused", "how.refused": "refused", "how.expired": "refused", "how.unanswered": "refused", "how.cancelled": "gone", "how.gone": "gone",
 
   // settings
   "settings.loading": "Loading the settings", "settings.account": "Account", "settings.computers": "Computers", "settings.models": "Models", "settings.signed": "Signed in",
@@ -168,7 +170,7 @@ export const TEXTS = {
 
   // signing in
   "signin": "Sign in", "signin.title": "Sign in", "signin.at": "at {host}", "signin.busy": "Signing in", "signin.since": "That was {time}.", "signin.used": "This link was used already, or its ten minutes are over. A new one is printed by the line below.", "signin.many": "That was tried too often. Wait ten minutes, then open the link again.", "signin.drafts": "Your drafts are kept.", "signin.need.name": "Your name is missing.", "signin.need.password": "The password is missing.",
-  "signin.code": "That looks like a code for linking a computer.", "signin.code.where": "Sign in first, then enter it under **Link a computer**.", "signin.help": "Nothing set up yet, or no password? A link that signs you in once is printed by",
+  "signin.code": "That looks like a code for linking a computer.", "signin.code.where": "Sign in first, then enter it under **Link a computer**.", "signin.code.keep": "Keep it for there", "signin.code.kept": "The code `{code}` is looked up under **Link a computer** once you are signed in.", "signin.help": "Nothing set up yet, or no password? A link that signs you in once is printed by",
   "setup.title": "Make the first account", "setup.words": "This instance has no account yet. Who makes it can use every computer that is linked here later.", "setup.hint": "At least {n} characters.", "setup.short": "That is shorter than {n} characters.", "setup.do": "Make the account",
 
   // schedules

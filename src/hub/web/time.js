@@ -34,6 +34,9 @@ export function span(ms) {
   return days === 1 ? `1${NB}day` : `${days}${NB}days`;
 }
 
+/** How long something could wait, to the minute or, below one, to the second. */
+export const waitSpan = (ms) => span(ms < MINUTE ? Math.round(ms / SECOND) * SECOND : Math.round(ms / MINUTE) * MINUTE);
+
 /** Elapsed, in whole seconds. */
 export const elapsed = (since) => span(Math.max(0, Math.floor((hubNow() - since) / SECOND) * SECOND));
 

@@ -211,9 +211,11 @@ impl HubStore {
             .await
     }
 
-    /// An ask ended. The first ending holds; answers `None` when it had ended before.
+    /// An ask of a device ended. The first ending holds; answers `None` when it had ended before,
+    /// or is another device's.
     pub async fn settle_ask(
         &self,
+        device: String,
         ask: String,
         ending: Ending,
         late: bool,
@@ -225,7 +227,7 @@ impl HubStore {
                        note = coalesce(?5, note), at = ?6, late = ?7,
                        body = case when ?8 is null then body
                                    else json_set(body, '$.selected', json(?8)) end
-                     where ask = ?1 and state <> 'settled'",
+                     where ask = ?1 and device = ?9 and state <> 'settled'",
                     params![
                         ask,
                         ending.how,
@@ -234,12 +236,14 @@ impl HubStore {
                         ending.note,
                         ending.at,
                         late,
-                        ending.selected.map(|ids| ids.to_string())
+                        ending.selected.map(|ids| ids.to_string()),
+                        device
                     ],
                 )?;
                 t.execute(
-                    "update work set state = 'done' where kind = 'answer' and key = ?1",
-                    [&ask],
+                    "update work set state = 'done'
+                     where kind = 'answer' and key = ?1 and device = ?2",
+                    [&ask, &device],
                 )?;
                 if changed == 0 {
                     return Ok(None);

@@ -86,6 +86,8 @@ pub struct Said {
     pub session: String,
     pub epoch: String,
     pub key: Option<String>,
+    /// The hash of what was asked for with the key.
+    pub asked: Option<String>,
     pub cwd: Option<String>,
     pub title: Option<String>,
     pub mode: Option<String>,
@@ -148,17 +150,18 @@ impl HubStore {
             .await
     }
 
+    /// The chat that a key made, and the hash of what was asked for with it.
     pub async fn chat_keyed(
         &self,
         device: String,
         key: String,
-    ) -> Result<Option<Chat>, StoreError> {
+    ) -> Result<Option<(Chat, Option<String>)>, StoreError> {
         self.db
             .call(move |c| {
                 c.query_row(
-                    &format!("select {COLUMNS} from chats where device = ?1 and key = ?2"),
+                    &format!("select {COLUMNS}, asked from chats where device = ?1 and key = ?2"),
                     [device, key],
-                    Chat::read,
+                    |row| Ok((Chat::read(row)?, row.get("asked")?)),
                 )
                 .optional()
             })
@@ -370,6 +373,7 @@ fn say(
                model = coalesce(?6, model), level = coalesce(?7, level),
                origin = coalesce(?8, origin), running = coalesce(?9, running),
                lowered = coalesce(?10, lowered), key = coalesce(key, ?11),
+               asked = coalesce(asked, ?12),
                progress = case when ?9 = 0 then null else progress end
              where id = ?1",
             params![
@@ -383,7 +387,8 @@ fn say(
                 said.origin,
                 said.running,
                 said.lowered,
-                said.key
+                said.key,
+                said.asked
             ],
         )?;
         return by_id(t, &known.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows);
@@ -396,8 +401,9 @@ fn say(
     };
     t.execute(
         "insert into chats (id, account, device, session, epoch, key, cwd, title, mode, modes,
-           model, level, origin, created, updated, running, lowered)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+           model, level, origin, created, updated, running, lowered, asked)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+           ?18)",
         params![
             id,
             account,
@@ -415,7 +421,8 @@ fn say(
             said.updated.unwrap_or(now),
             said.updated.unwrap_or(now),
             said.running.unwrap_or(false),
-            said.lowered
+            said.lowered,
+            said.asked
         ],
     )?;
     by_id(t, &id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)

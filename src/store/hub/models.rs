@@ -96,22 +96,21 @@ impl HubStore {
     }
 
     /// Adds a model, or changes the one of that id; a key that is not given is kept. The first one
-    /// becomes the default. False when the id is another account's.
-    pub async fn put_model(&self, model: Model) -> Result<bool, StoreError> {
+    /// becomes the default.
+    pub async fn put_model(&self, model: Model) -> Result<(), StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                let done = t.execute(
+                t.execute(
                     "insert into models (id, account, name, url, key, model, is_default, context,
                        vision, tools, efforts, tested, said)
                      values (?1, ?2, ?3, ?4, ?5, ?6,
                        not exists (select 1 from models where account = ?2 and is_default = 1),
                        ?7, ?8, ?9, ?10, ?11, ?12)
-                     on conflict (id) do update set name = excluded.name, url = excluded.url,
+                     on conflict (account, id) do update set name = excluded.name, url = excluded.url,
                        key = coalesce(excluded.key, key), model = excluded.model,
                        context = excluded.context, vision = excluded.vision,
                        tools = excluded.tools, efforts = excluded.efforts,
-                       tested = excluded.tested, said = excluded.said
-                     where account = excluded.account",
+                       tested = excluded.tested, said = excluded.said",
                     params![
                         model.id,
                         model.account,
@@ -127,7 +126,7 @@ impl HubStore {
                         model.said
                     ],
                 )?;
-                Ok(done == 1)
+                Ok(())
             })
             .await
     }
@@ -140,8 +139,8 @@ impl HubStore {
                     [&account, &id],
                 )? == 1;
                 t.execute(
-                    "update models set is_default = 1 where id = (select id from models
-                       where account = ?1 order by name limit 1)
+                    "update models set is_default = 1 where account = ?1
+                     and id = (select id from models where account = ?1 order by name limit 1)
                      and not exists (select 1 from models where account = ?1 and is_default = 1)",
                     [&account],
                 )?;

@@ -76,13 +76,39 @@ pub const MAX_QUEUED: i64 = 50;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enqueued {
     Queued,
-    /// This key was handed in before; nothing was added.
+    /// This key was handed in before, with the same; nothing was added.
     Known,
+    /// This key was used for something else.
+    Used,
     /// There are [`MAX_QUEUED`] already.
     Full,
 }
 
 impl HubStore {
+    /// Adds work that a person asked for once: the same again changes nothing. False where the key
+    /// stands for something else.
+    pub async fn add_asked(
+        &self,
+        device: String,
+        chat: String,
+        kind: &'static str,
+        key: String,
+        body: Value,
+    ) -> Result<bool, StoreError> {
+        self.db
+            .write(Durability::Disk, move |t| {
+                if add(t, &device, Some(&chat), kind, &key, &body)? {
+                    return Ok(true);
+                }
+                t.query_row(
+                    "select chat is ?4 from work where device = ?1 and kind = ?2 and key = ?3",
+                    params![device, kind, key, chat],
+                    |r| r.get(0),
+                )
+            })
+            .await
+    }
+
     /// Adds work; the same kind and key again changes nothing.
     pub async fn add_work(
         &self,
@@ -209,24 +235,33 @@ impl HubStore {
             .await
     }
 
-    /// Puts a message at the end of a chat's queue.
+    /// Puts a message at the end of a chat's queue. `asked` is the hash of what was handed in.
     pub async fn enqueue(
         &self,
         device: String,
         chat: String,
         message: Queued,
+        asked: String,
     ) -> Result<Enqueued, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                let known: bool = t.query_row(
-                    "select exists (select 1 from queue where chat = ?1 and key = ?2)
-                       or exists (select 1 from work where device = ?3 and key = ?2
-                                  and kind in ('prompt', 'steer'))",
-                    params![chat, message.key, device],
-                    |r| r.get(0),
-                )?;
-                if known {
-                    return Ok(Enqueued::Known);
+                // A key is one message of the computer, in whichever chat it waits or went.
+                let known: Option<bool> = t
+                    .query_row(
+                        "select min(same) from (
+                           select q.chat = ?1 and coalesce(q.asked, ?4) = ?4 as same
+                             from queue q join chats c on c.id = q.chat
+                             where q.key = ?2 and c.device = ?3
+                           union all
+                           select chat is ?1 and coalesce(asked, ?4) = ?4 from work
+                             where device = ?3 and key = ?2 and kind in ('prompt', 'steer'))",
+                        params![chat, message.key, device, asked],
+                        |r| r.get(0),
+                    )?;
+                match known {
+                    Some(true) => return Ok(Enqueued::Known),
+                    Some(false) => return Ok(Enqueued::Used),
+                    None => {}
                 }
                 let count: i64 =
                     t.query_row("select count(*) from queue where chat = ?1", [&chat], |r| {
@@ -236,9 +271,9 @@ impl HubStore {
                     return Ok(Enqueued::Full);
                 }
                 t.execute(
-                    "insert into queue (chat, key, place, text, parts, at, held, made)
+                    "insert into queue (chat, key, place, text, parts, at, held, made, asked)
                      values (?1, ?2, (select coalesce(max(place), 0) + 1 from queue where chat = ?1),
-                             ?3, ?4, ?5, ?6, ?7)",
+                             ?3, ?4, ?5, ?6, ?7, ?8)",
                     params![
                         chat,
                         message.key,
@@ -246,7 +281,8 @@ impl HubStore {
                         serde_json::to_string(&message.parts).unwrap_or_default(),
                         message.when,
                         message.held,
-                        message.made
+                        message.made,
+                        asked
                     ],
                 )?;
                 Ok(Enqueued::Queued)
@@ -342,22 +378,24 @@ impl HubStore {
     pub async fn steer_back(&self, id: i64) -> Result<(), StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                let (chat, key, body, made): (String, String, String, i64) = t.query_row(
-                    "delete from work where id = ?1 returning chat, key, params, made",
+                type Sent = (String, String, String, i64, Option<String>);
+                let (chat, key, body, made, asked): Sent = t.query_row(
+                    "delete from work where id = ?1 returning chat, key, params, made, asked",
                     [id],
-                    |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?)),
+                    |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?)),
                 )?;
                 let body: Value = serde_json::from_str(&body).unwrap_or_default();
                 t.execute(
-                    "insert or ignore into queue (chat, key, place, text, parts, at, held, made)
+                    "insert or ignore into queue (chat, key, place, text, parts, at, held, made, asked)
                      values (?1, ?2, (select coalesce(min(place), 1) - 1 from queue
-                       where chat = ?1), ?3, ?4, 'after', 0, ?5)",
+                       where chat = ?1), ?3, ?4, 'after', 0, ?5, ?6)",
                     params![
                         chat,
                         key,
                         body.get("text").and_then(Value::as_str).unwrap_or(""),
                         body.get("parts").cloned().unwrap_or_default().to_string(),
-                        made
+                        made,
+                        asked
                     ],
                 )?;
                 Ok(())
@@ -429,10 +467,16 @@ fn take_first(
     let Some(first) = first.filter(|f| !f.held) else {
         return Ok(false);
     };
-    t.execute(
-        "delete from queue where chat = ?1 and key = ?2",
+    let asked: Option<String> = t.query_row(
+        "delete from queue where chat = ?1 and key = ?2 returning asked",
         params![chat, first.key],
+        |r| r.get(0),
     )?;
     let body = serde_json::json!({ "text": first.text, "parts": first.parts });
-    add(t, device, Some(chat), kind, &first.key, &body)
+    let added = add(t, device, Some(chat), kind, &first.key, &body)?;
+    t.execute(
+        "update work set asked = ?4 where device = ?1 and kind = ?2 and key = ?3",
+        params![device, kind, first.key, asked],
+    )?;
+    Ok(added)
 }

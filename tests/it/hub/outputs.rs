@@ -149,7 +149,7 @@ async fn what_is_not_all_there_is_said_before_the_first_byte() {
             device.next("_lembas/output").await,
             b"kept",
             json!({ "missing": 4_999_996 }),
-        )
+        );
     };
     let ((status, body), ()) = tokio::join!(ask, serve);
     assert_eq!(
@@ -162,7 +162,7 @@ async fn what_is_not_all_there_is_said_before_the_first_byte() {
             device.next("_lembas/output").await,
             b"kept",
             json!({ "missing": 4_999_996 }),
-        )
+        );
     };
     let (answer, ()) = tokio::join!(get(&rig, &part), serve);
     let text = soon(answer.text()).await.unwrap();

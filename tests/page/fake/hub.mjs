@@ -15,6 +15,8 @@ export class FakeHub {
   constructor(world, { beat = 10_000 } = {}) {
     this.world = world;
     this.beat = beat;
+    /** The hub's clock; a test may hold it. */
+    this.now = () => Date.now();
     this.streams = new Set();
     this.head = world.head ?? 100;
     this.ring = [];
@@ -36,7 +38,7 @@ export class FakeHub {
     await new Promise((done) => this.server.listen(port, "127.0.0.1", done));
     this.url = `http://127.0.0.1:${this.server.address().port}`;
     this.world.url = this.url;
-    this.timer = setInterval(() => { if (!this.silent) this.raw({ type: "beat", now: Date.now(), head: this.head }); }, this.beat);
+    this.timer = setInterval(() => { if (!this.silent) this.raw({ type: "beat", now: this.now(), head: this.head }); }, this.beat);
     return this;
   }
 
@@ -127,7 +129,7 @@ export class FakeHub {
     response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store, no-transform" });
     const missed = this.ring.filter(([id]) => id > after);
     const resumed = this.ring.length === 0 ? after <= this.head : after >= this.ring[0][0] - 1 && !this.world.forget;
-    response.write(`data: ${JSON.stringify({ type: "hello", now: Date.now(), head: this.head, resumed, missed: resumed ? missed.length : 0 })}\n\n`);
+    response.write(`data: ${JSON.stringify({ type: "hello", now: this.now(), head: this.head, resumed, missed: resumed ? missed.length : 0 })}\n\n`);
     if (resumed) for (const [id, event] of missed) response.write(`id: ${id}\ndata: ${JSON.stringify(event)}\n\n`);
     this.streams.add(response);
     response.on("close", () => this.streams.delete(response));

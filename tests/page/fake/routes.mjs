@@ -8,12 +8,12 @@ export async function routes(hub, method, path, query, body) {
   const [one, id, what, key, verb] = parts;
   const call = `${method} /${one}`;
   switch (call) {
-    case "GET /me": return { account: world.account, now: Date.now(), head: hub.head, instance: { name: "home", version: "3.6.0", practice: true, url: hub.url } };
+    case "GET /me": return { account: world.account, now: hub.now(), head: hub.head, instance: { name: "home", version: "3.6.0", practice: true, url: hub.url } };
     case "POST /signin": return signIn(world, body);
     case "POST /setup": return setUp(world, body);
     case "POST /signout": world.signedIn = false; return {};
     case "POST /account": return {};
-    case "GET /state": return { now: Date.now(), head: hub.head, devices: world.devices, chats: world.chats.slice(0, 50), total: world.chats.length + (world.hidden ?? 0), asks: world.asks, models: world.models };
+    case "GET /state": return { now: hub.now(), head: hub.head, devices: world.devices, chats: world.chats.slice(0, 50), total: world.chats.length + (world.hidden ?? 0), asks: world.asks, models: world.models };
     case "GET /sessions": return { sessions: world.sessions };
     case "DELETE /sessions": world.sessions = id ? world.sessions.filter((it) => it.id !== id) : world.sessions.filter((it) => it.this); return {};
     case "GET /models": return { models: world.models };

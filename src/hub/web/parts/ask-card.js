@@ -6,7 +6,7 @@ import { api } from "../api.js";
 import { now } from "../beat.js";
 import { draftOf, keep } from "../draft.js";
 import { on, putAsk, store } from "../store.js";
-import { absolute, clock, everySecond, hubNow, moment, span, when } from "../time.js";
+import { absolute, clock, everySecond, hubNow, moment, span, waitSpan, when } from "../time.js";
 import { bytes, count, rich, t } from "../words.js";
 import { polite } from "../announce.js";
 import { copyText } from "./copy.js";
@@ -18,11 +18,32 @@ import { status } from "./bits.js";
 
 const KINDS = new Set(["execute", "edit", "read", "delete", "move", "fetch", "search", "other"]);
 const EXTEND_S = 1800;
+// How far up a tree of subagents a card tells who asks; what is above is the chat's.
+const MOST_PARENTS = 8;
 // For how long the card says why a press did not count.
 const HINT_MS = 2_500;
 
 // "exactly X" covers X and no more: saying X again tells nothing.
 const saysSame = (covers, widest) => (covers ?? "").replace(/^exactly\s+/i, "").replace(/[`.]/g, "").trim() === widest.replace(/[`.]/g, "").trim();
+
+const nameOf = (one) => String(one?.name ?? one?.schedule ?? one?.id ?? one ?? "");
+
+// Who asks: the chat itself, a run, a job, or a subagent with those that it works under.
+function asker(ask) {
+  if (ask.subagent) {
+    const parents = [];
+    for (let up = ask.subagent.parent; up && parents.length < MOST_PARENTS; up = up.parent) parents.push(nameOf(up));
+    return { key: parents.length > 0 ? "from.subagent.under" : "from.subagent", name: nameOf(ask.subagent), parents: parents.join(", ") };
+  }
+  if (ask.scheduled) return { key: "from.schedule", name: nameOf(ask.scheduled) };
+  return ask.job ? { key: "from.job", name: nameOf(ask.job) } : { key: "from.chat" };
+}
+
+// For how long it could be answered, in whole minutes where it was minutes.
+function waited(ask) {
+  const ms = Math.max(0, (ask.expires ?? ask.at ?? ask.made) - ask.made);
+  return waitSpan(ms);
+}
 
 export class AskCard extends HTMLElement {
   connectedCallback() {
@@ -256,7 +277,8 @@ export class AskCard extends HTMLElement {
 
   headFacts(phase) {
     const ask = this.data;
-    if (phase === "settled") return "";
+    // Where the words of the ending hold no time, it stands here.
+    if (phase === "settled") return ask.late || !["expired", "unanswered", "cancelled", "gone"].includes(ask.outcome) ? "" : moment(ask.at ?? hubNow());
     if (phase !== "open") {
       const p = this.pressed ?? {};
       const what = t(p.outcome === "refuse" || ask.outcome === "refuse" ? "refuse" : p.scope === "session" ? "allow.session" : p.scope === "always" ? "allow.always" : "allow.once");
@@ -281,7 +303,7 @@ export class AskCard extends HTMLElement {
     switch (ask.outcome) {
       case "allow": case "allowed": if (isQuestion(ask)) return status("done", t("end.answered", { time })); return status(running ? "work" : "done", t(here ? "end.allowed" : "end.allowed.elsewhere", { by, time }) + (running ? ` · ${running}` : ""), running ? "on" : undefined);
       case "refuse": case "refused": return status("fail", t(here ? "end.refused" : "end.refused.elsewhere", { by, time }));
-      case "expired": case "unanswered": return status("q", t("end.expired", { time }));
+      case "expired": case "unanswered": return status("q", t(isQuestion(ask) ? "end.expired.question" : "end.expired", { time: waited(ask) }));
       case "cancelled": case "gone": return status("cut", t("end.gone"));
       default: return status("done", ask.words || t("end.other", { time }));
     }
@@ -299,10 +321,10 @@ export class AskCard extends HTMLElement {
   from(phase) {
     const ask = this.data;
     const lines = [];
-    if (!this.near && ask.chat) {
+    const { key, name, parents } = asker(ask);
+    if (ask.chat && (!this.near || key !== "from.chat")) {
       const link = h("a", { href: `/c/${encodeURIComponent(ask.chat)}` }, (ask.chat_title || t("untitled")).replace(/[.]$/, ""));
-      const who = ask.scheduled ? "from.schedule" : ask.subagent ? "from.subagent" : ask.job ? "from.job" : "from.chat";
-      lines.push(rich(who, { chat: link, name: ask.scheduled?.schedule ?? ask.scheduled ?? ask.subagent ?? ask.job ?? "" }));
+      lines.push(rich(key, { chat: link, name, parents }));
     }
     if (phase === "sending" || phase === "sent") {
       const device = store.devices.get(ask.device);
@@ -367,5 +389,5 @@ export function settledRow(ask) {
     ending.kids[0],
     h("span", { class: "t cut" }, h("code", null, ask.command || ask.kind)),
     when(ask.at ?? ask.made, "moment"),
-    h("span", { class: "l2" }, ending.kids[1].kids, sep(), ask.device_name, ask.chat && [sep(), ask.chat_title || t("untitled")]));
+    h("span", { class: "l2" }, ending.kids[1].kids, sep(), ask.device_name, sep(), ask.cwd_words ?? ask.cwd, ask.chat && [sep(), ask.chat_title || t("untitled")]));
 }

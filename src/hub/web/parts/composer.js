@@ -8,7 +8,7 @@ import { arrive, draftOf, keep } from "../draft.js";
 import { post } from "../outbox.js";
 import { on, store } from "../store.js";
 import { modeName, sentence, t } from "../words.js";
-import { openChooser } from "./chooser.js";
+import { isAbove, openChooser } from "./chooser.js";
 import { toast } from "./toast.js";
 
 // Safari sends the Enter that ended a composition after it; keys within this time of the end are that one.
@@ -122,7 +122,7 @@ export class Composer extends HTMLElement {
     const running = Boolean(chat.running);
     if (state === "revoked" || chat.archived || chat.closed) {
       const why = state === "revoked" ? t("composer.revoked", { device: name }) : chat.archived ? t("composer.archived") : typeof chat.closed === "string" ? chat.closed : t("composer.closed");
-      return h("p", { class: "closed-note" }, why);
+      return h("p", { class: "closed-note" }, why, state === "revoked" && [" ", h("a", { class: "link", href: "/link" }, t("composer.relink"))]);
     }
     const level = this.wish("level");
     const model = store.models.find((one) => one.id === this.wish("model"))?.name ?? this.wish("model") ?? t("no.model");
@@ -143,7 +143,8 @@ export class Composer extends HTMLElement {
         onkeyup: () => { if (!this.composing) this.composedAt = undefined; },
         oninput: (event) => { this.touched = true; keep(this.chat_, event.target.value); },
       }),
-      asked !== applied ? h("p", { class: "meta asked" }, t("mode.asked", { mode: modeName(asked), device: name }))
+      isAbove(applied, device) ? h("p", { class: "meta asked" }, t("mode.lowered", { mode: modeName(device.limits.max_mode), device: name }))
+        : asked !== applied ? h("p", { class: "meta asked" }, t("mode.asked", { mode: modeName(asked), device: name }))
         : chat.lowered && h("p", { class: "meta asked" }, sentence(chat.lowered)),
       h("div", { class: "foot" },
         h("button", { class: "icon-btn set only-narrow", type: "button", "aria-label": all, "aria-haspopup": "dialog", onclick: open }, icon("sliders")),

@@ -83,11 +83,13 @@ function draw(key, made) {
 function chatsList() {
   const chats = sortedChats().slice(0, RAIL_CHATS);
   if (chats.length === 0) return null;
+  // Of one computer alone it would only take room.
+  const several = new Set(chats.map((chat) => chat.device)).size > 1;
   return h("section", { class: "chats", "aria-labelledby": "rail-chats" }, h("h2", { id: "rail-chats" }, t("chats")),
     h("ul", null, chats.map((chat) => {
       const words = chatWords(chat);
-      return h("li", { key: chat.id }, h("a", { href: `/c/${encodeURIComponent(chat.id)}`, class: words.tone ? `is-${words.tone}` : undefined, "aria-current": at.name === "chat" && at.id === chat.id ? "page" : undefined },
+      return h("li", { key: chat.id }, h("a", { href: `/c/${encodeURIComponent(chat.id)}`, title: t("side.where", { device: chat.device_name, folder: chat.cwd_words ?? chat.cwd }), class: words.tone ? `is-${words.tone}` : undefined, "aria-current": at.name === "chat" && at.id === chat.id ? "page" : undefined },
         mark(words.shape), h("span", { class: "cut" }, chat.title || t("untitled")),
-        h("span", { class: "meta cut" }, words.ask ? t("waits.for.you.small") : words.plain, (words.ask || words.time) && [h("span", { class: "sep" }, "\u00a0· "), words.ask ? when(words.ask.made) : words.time])));
+        h("span", { class: "meta cut" }, several && [chat.device_name, h("span", { class: "sep" }, "\u00a0· ")], words.ask ? t("waits.for.you.small") : words.plain, (words.ask || words.time) && [h("span", { class: "sep" }, "\u00a0· "), words.ask ? when(words.ask.made) : words.time])));
     })));
 }

@@ -16,8 +16,8 @@ export function tidyCode(raw) {
   return letters.length > 4 ? `${letters.slice(0, 4)}-${letters.slice(4)}` : letters;
 }
 
-/** True for words that look like a code for linking. */
-export const looksLikeCode = (words) => /^[A-Za-z]{4}[- ]?[A-Za-z]{4}$/.test(words.trim()) && words.trim() === words.trim().toUpperCase();
+/** True for words that look like a code for linking: eight of the letters that such codes are made of. */
+export const looksLikeCode = (words) => /^[BCDFGHJ-NP-TV-XZ]{4}[- ]?[BCDFGHJ-NP-TV-XZ]{4}$/.test(words.trim());
 
 export class LinkForm extends HTMLElement {
   connectedCallback() {

@@ -10,7 +10,7 @@ import { everySecond, hubNow, when } from "../time.js";
 import { rich, t } from "../words.js";
 import { polite, progress } from "../announce.js";
 import { toast } from "./toast.js";
-import { chatWords, longQuiet, phaseWords } from "./progress-words.js";
+import { chatWords, lastHeard, longQuiet } from "./progress-words.js";
 
 // Stop presses whose end is not heard yet: chat → { turn, at, trouble }.
 const stopping = new Map();
@@ -52,7 +52,7 @@ export class ProgressLine extends HTMLElement {
       return { shape: away ? "away" : "work", words: [t(key, { device: device?.name ?? "" })], plain: t(key, { device: device?.name ?? "" }), time: "" };
     }
     if (device && device.state === "away") {
-      const last = chat.progress && chat.running ? phaseWords(chat.progress, device.since) : null;
+      const last = lastHeard(chat, device);
       const since = when(device.since, "moment");
       const lastWords = last ? t(last.key, last.values) : device.last_words;
       const words = last ? rich("away.heard", { device: device.name, since, last: lastWords }) : rich("away", { device: device.name, since });

@@ -31,11 +31,26 @@ export function phaseWords(progress, now = knownNow()) {
     case "waiting_for_person": return { shape: "you", tone: "you", key: p.purpose || p.command ? "phase.waiting_for_person" : "phase.waiting_for_person.bare", values: { what: p.purpose || p.command }, time: ran() };
     case "waiting_for_subagents": return work(p.names?.length ? "phase.waiting_for_subagents.named" : "phase.waiting_for_subagents", { n: p.count, names: (p.names ?? []).join(", ") });
     case "compacting": return work("phase.compacting");
-    case "retrying": return { shape: "q", key: p.reason ? "phase.retrying.why" : "phase.retrying", values: { model: p.model ?? t("the.model"), attempt: p.attempt, of: p.of, reason: p.reason }, time: nextTry(p.at, now) };
+    case "retrying": return { shape: "q", ...retrying(p), time: nextTry(p.at, now) };
     case "stopped": return { shape: "pause", key: p.by && !["you", "stop"].includes(p.by) ? "phase.stopped.by" : "phase.stopped", values: { by: p.by }, time: p.ms === undefined ? clock(p.since) : stoppedFacts(p) };
-    case "failed": return { shape: "fail", tone: "bad", key: "phase.failed", values: { reason: p.reason ?? t("unknown.reason") }, time: clock(p.since) };
+    case "failed": return { shape: "fail", tone: "bad", key: "phase.failed", values: { reason: p.reason?.replace(CARRIED, "").replace(".)", ")") ?? t("unknown.reason") }, time: clock(p.since) };
     default: return work("phase.other", { text: p.text ?? String(p.phase).replaceAll("_", " ") });
   }
+}
+
+// What the other side said, without who carried it here: "the model's server answered 502: m1 does not answer (…)." is
+// told as "m1 does not answer (…)".
+const CARRIED = /the model's server (?:answered \d{3}|cannot be reached): /;
+
+const told = (reason) => reason?.replace(CARRIED, "").replace(/\.(?=\)|$)/, "");
+
+function retrying(p) {
+  const reason = told(p.reason);
+  const values = { model: p.model ?? t("the.model"), attempt: p.attempt, of: p.of, reason };
+  if (!reason) return { key: "phase.retrying", values };
+  // The instance names the model itself; a server that refused in its own words did answer.
+  if (p.model && reason.startsWith(`${p.model} `)) return { key: "phase.retrying.said", values };
+  return { key: /answered \d{3}/.test(p.reason) ? "phase.retrying.refused" : "phase.retrying.why", values };
 }
 
 const stoppedFacts = (p) => [t("phase.after", { time: span(p.ms) }), p.commands && t("phase.commands", { n: p.commands })].filter(Boolean).join(" · ");
@@ -74,21 +89,34 @@ export function chatWords(chat) {
     return { shape: "you", tone: "you", words: rich("phase.waiting_for_person", { what }), plain: t("phase.waiting_for_person", { what }), time: elapsed(ask.made), ask };
   }
   // Nothing is heard of it any more, and nothing will be: what it did last is not what it does.
-  if (device?.state === "revoked") return { shape: "cut", words: [t("chat.revoked")], plain: t("chat.revoked"), time: "" };
-  if (device && device.state === "away" && (chat.running || chat.progress)) {
-    const last = chat.progress ? phaseWords(chat.progress, device.since) : null;
-    if (last && chat.running) {
+  if (device?.state === "revoked") {
+    const last = lastHeard(chat, device);
+    const [key, values] = last ? ["chat.revoked.heard", { last: t(last.key, last.values) }] : ["chat.revoked", {}];
+    return { shape: "cut", words: rich(key, values), plain: t(key, values), time: "" };
+  }
+  if (device && device.state === "away" && chat.running) {
+    const last = lastHeard(chat, device);
+    if (last) {
       const inner = t(last.key, last.values);
       return { shape: "away", words: rich("chat.last_heard", { last: inner }), plain: t("chat.last_heard", { last: inner }), time: "", away: true };
     }
   }
   if (chat.progress && (chat.running || ["stopped", "failed"].includes(chat.progress.phase))) {
-    const p = phaseWords(chat.progress);
+    const p = phaseWords(progressOf(chat));
     const quiet = quietFor(chat);
     const time = [p.time, quiet ? t("phase.quiet", { time: quietSpan(quiet) }) : ""].filter(Boolean).join(" · ");
     return { ...p, words: rich(p.key, p.values), plain: t(p.key, p.values), time };
   }
   return { shape: chat.updated ? "done" : "open", words: [t(chat.turn ? "chat.done" : "chat.ready")], plain: t(chat.turn ? "chat.done" : "chat.ready"), time: "" };
+}
+
+// The model is named even where the computer does not say it with the phase (U23).
+const progressOf = (chat) => ({ ...chat.progress, model: chat.progress.model ?? store.models.find((one) => one.id === chat.model)?.name });
+
+/** What the agent did when its computer was last heard: a lost link does not change that (U33). Null when it did nothing. */
+export function lastHeard(chat, device) {
+  if (!chat.progress || !(chat.running || ["stopped", "failed"].includes(chat.progress.phase))) return null;
+  return phaseWords(progressOf(chat), device.since);
 }
 
 /** An ask in a few words: the command, of a long one the part that made it ask. */

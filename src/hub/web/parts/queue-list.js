@@ -18,13 +18,14 @@ export function queueView(log, chat, device) {
   const away = device && device.state !== "online";
   const rest = queue.length - SHOWN;
   return h("div", { class: "queues", role: "list", "aria-label": t("queue") },
-    queue.slice(0, SHOWN).map((one) => h("div", { class: "queue", role: "listitem", key: one.key },
+    queue.slice(0, SHOWN).map((one) => [h("div", { class: "queue", role: "listitem", key: one.key },
       mark(one.state === "failed" ? "fail" : one.state === "sent" ? "sent" : one.held ? "pause" : "q"),
       h("span", { class: "cut", title: one.text }, prefix(one, away, device), one.text),
       h("span", { class: "links" },
         waits(one) && h("button", { class: "link", type: "button", "aria-label": t("queue.edit.name", { text: one.text.slice(0, 60) }), onclick: () => edit(chat.id, one) }, t("edit")),
         h("button", { class: waits(one) ? "link only-wide" : "link", type: "button", "aria-label": t("queue.remove.name", { text: one.text.slice(0, 60) }), onclick: () => remove(chat.id, one) }, t("remove")),
-        (one.state === "failed" || (!away && waits(one))) && h("button", { class: one.state === "failed" ? "link" : "link only-wide", type: "button", "aria-label": t("queue.send.name", { text: one.text.slice(0, 60) }), onclick: () => sendNow(chat.id, one) }, t(one.state === "failed" ? "try.again" : "send.now"))))),
+        (one.state === "failed" || (!away && waits(one))) && h("button", { class: one.state === "failed" ? "link" : "link only-wide", type: "button", "aria-label": t("queue.send.name", { text: one.text.slice(0, 60) }), onclick: () => sendNow(chat.id, one) }, t(one.state === "failed" ? "try.again" : "send.now")))),
+      refused(one, device)]),
     rest > 0 && h("p", { class: "meta queue-rest", role: "listitem" }, t("queue.more", { n: rest })),
     away && h("p", { class: "meta queue-rest", role: "listitem" }, t("queue.away", { device: device.name })));
 }
@@ -33,10 +34,18 @@ export function queueView(log, chat, device) {
 const waits = (one) => one.state !== "sent" && one.state !== "failed";
 
 function prefix(one, away, device) {
-  if (one.state === "failed") return one.why ? t("queue.failed.why", { why: one.why }) : t("queue.failed");
+  if (one.state === "failed") return t("queue.failed");
   if (one.held) return t("queue.held");
   if (away) return t("queue.waits", { device: device.name });
   return t(one.when === "next" ? "queue.next" : "queue.after");
+}
+
+// Why a message was not taken, whole and with what can be done; of a folder that is not there, another one (moment 12).
+function refused(one, device) {
+  if (one.state !== "failed" || !one.why) return null;
+  const folder = /^There is no folder |does not allow work in /.test(one.why);
+  return h("p", { class: "meta queue-rest", role: "listitem", key: `why-${one.key}` }, one.why,
+    folder && device && [" ", h("a", { class: "link", href: `/?new=${encodeURIComponent(device.id)}` }, t("queue.folder"))]);
 }
 
 async function act(chat, run) {

@@ -5,6 +5,7 @@ import { h, icon } from "../dom.js";
 import { api } from "../api.js";
 import { store } from "../store.js";
 import { clock } from "../time.js";
+import { totalOf } from "../totals.js";
 import { t } from "../words.js";
 import { go } from "../router.js";
 import { confirmSheet, openSheet } from "./sheet.js";
@@ -23,16 +24,27 @@ export function planOf(log) {
 // As seen from the chat's folder; outside of it the whole.
 const near = (path, cwd) => (cwd && path?.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path);
 
+// Each file that was edited, with what its edits came to; counted again only when an edit was added.
+const counted = new WeakMap();
+
 function filesOf(log, cwd) {
-  const files = new Map();
-  for (const seq of log.order) {
-    const item = log.items.get(seq);
-    if (item.kind !== "step" || item.status !== "ok" || item.added === undefined) continue;
+  const edits = log.order.map((seq) => log.items.get(seq)).filter((item) => item.kind === "step" && item.status === "ok" && item.diff_html);
+  const before = counted.get(log);
+  if (before && before.edits.length === edits.length && before.edits.every((item, i) => item === edits[i])) return before.files;
+  const byPath = new Map();
+  for (const item of edits) {
     const path = near(item.path, cwd) ?? item.title;
-    const old = files.get(path) ?? { added: 0, removed: 0 };
-    files.set(path, { added: old.added + item.added, removed: old.removed + (item.removed ?? 0), time: item.time });
+    byPath.set(path, [...(byPath.get(path) ?? []), item]);
   }
-  return [...files];
+  const files = [...byPath].map(([path, items]) => ({ path, total: totalOf(items), time: items.at(-1).time }));
+  counted.set(log, { edits, files });
+  return files;
+}
+
+function totalWords(total) {
+  if (total === null) return t("side.many");
+  if (total.added === 0 && total.removed === 0) return t("side.same");
+  return [h("span", { class: "plus" }, `+${total.added}`), " ", h("span", { class: "minus" }, `−${total.removed}`)];
 }
 
 /** The side's content. */
@@ -46,8 +58,9 @@ export function sideView(chat, log) {
       h("button", { class: "icon-btn", type: "button", popovertarget: "side", popovertargetaction: "hide", "aria-label": t("close") }, icon("close"))),
     plan.length > 0 && h("section", { key: "plan" }, h("h2", null, t("plan"), " ", h("span", { class: "meta" }, t("plan.count", { done, of }))), planList(plan, { waiting })),
     files.length > 0 && h("section", { key: "files" }, h("h2", null, t("side.files")),
-      h("ul", { class: "tree" }, files.map(([path, one]) => h("li", { key: path }, icon("edit"),
-        h("span", null, h("code", null, path), h("span", { class: "meta" }, h("span", { class: "plus" }, `+${one.added}`), " ", h("span", { class: "minus" }, `−${one.removed}`), one.time ? ` · ${clock(one.time)}` : "")))))),
+      log.more && h("p", { class: "meta" }, t("side.files.part")),
+      h("ul", { class: "tree" }, files.map(({ path, total, time }) => h("li", { key: path }, icon("edit"),
+        h("span", null, h("code", null, path), h("span", { class: "meta" }, totalWords(total), time ? ` · ${clock(time)}` : "")))))),
     h("section", { key: "chat" }, h("h2", null, t("side.chat")),
       h("p", { class: "meta" }, t("side.where", { device: chat.device_name, folder: chat.cwd_words ?? chat.cwd })),
       h("div", { class: "btns side-acts" },

@@ -2,9 +2,11 @@
 // is cut away for good (U7–U10). Not here: which cards are in the document (stream-view.js).
 
 import { h, facts, icon, mark } from "../dom.js";
-import { span } from "../time.js";
+import { span, waitSpan } from "../time.js";
 import { bytes, count, t } from "../words.js";
 import { troubleOf } from "../api.js";
+import { plain } from "../terminal.js";
+import { isCut } from "../totals.js";
 import { copyButton } from "./copy.js";
 
 const ICONS = { shell: "shell", edit: "edit", read: "read", search: "search", plan: "plan", task: "sub", fetch: "globe", web: "globe", thought: "think" };
@@ -43,11 +45,12 @@ function subject(item) {
 }
 
 function stepFacts(item) {
-  const ran = item.ran?.text ? [item.ran.text.replace(/^ran: /, ""), item.ran.box === "full" && !/boxed/.test(item.ran.text) && t("boxed")].filter(Boolean).join(", ") : "";
+  // In the computer's own words, the ones of its journal (U8).
+  const ran = item.ran?.text;
   const changed = item.added !== undefined || item.removed !== undefined;
   return facts(
     state(item),
-    changed && [h("span", null, h("span", { class: "plus" }, `+${item.added ?? 0}`), " ", h("span", { class: "minus" }, `−${item.removed ?? 0}`))],
+    changed && [h("span", null, isCut(item) && `${t("step.at_least")} `, h("span", { class: "plus" }, `+${item.added ?? 0}`), " ", h("span", { class: "minus" }, `−${item.removed ?? 0}`))],
     item.status === "running" ? null : item.ms !== undefined && item.ms >= 1000 && span(item.ms < 20_000 ? Math.round(item.ms / 100) * 100 : Math.round(item.ms / 1000) * 1000),
     item.block === "read" && item.lines !== undefined && t("lines", { n: item.lines, count: count(item.lines) }),
     ran && t("ran", { ran }),
@@ -59,7 +62,7 @@ function state(item) {
     case "running": return h("span", { class: "status is-on" }, mark("work"), t("running"));
     case "asking": return h("span", { class: "status is-you" }, mark("you"), t("waits.for.you.small"));
     case "pending": return t("step.pending");
-    case "refused": return h("span", { class: "bad" }, t("step.refused"));
+    case "refused": return h("span", { class: "bad" }, item.unanswered === undefined ? t("step.refused") : t("end.expired", { time: waitSpan(item.unanswered) }));
     case "cancelled": return t("step.cancelled");
     case "unknown": return h("span", { class: "bad" }, t("step.unknown"));
     case "failed": return h("span", { class: "bad" }, item.exit !== undefined && item.exit !== null ? t("exit", { exit: item.exit }) : t("step.failed"));
@@ -150,12 +153,4 @@ async function call(url) {
   const data = await response.json().catch(() => null);
   if (!response.ok) throw troubleOf(response.status, data);
   return data;
-}
-
-// The stored output is raw: colours and cursor moves are dropped, a redrawn line is its last frame.
-function plain(text) {
-  return text
-    .replace(/\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b./g, "")
-    .split("\n").map((line) => line.replace(/\r$/, "").split("\r").at(-1)).join("\n")
-    .replace(/[\x00-\x08\x0b\x0c\x0e-\x1f]/g, "");
 }

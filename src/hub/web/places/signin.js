@@ -7,7 +7,7 @@ import { moment, setHubNow } from "../time.js";
 import { rich, sentence, t } from "../words.js";
 import { field, troubleLine } from "../parts/bits.js";
 import { paste } from "../parts/copy.js";
-import { looksLikeCode } from "../parts/link-form.js";
+import { looksLikeCode, tidyCode } from "../parts/link-form.js";
 
 const SHORTEST = 10;
 
@@ -15,9 +15,18 @@ export function mount(app, at, { why, signedIn }) {
   const setup = at.query.get("setup");
   const wanted = at.query.get("next");
   // Only an address of this page: a link must not send the person elsewhere after signing in.
-  const next = wanted && /^\/(?![/\\])/.test(wanted) ? wanted : null;
+  let next = wanted && /^\/(?![/\\])/.test(wanted) ? wanted : null;
   const state = { name: "", password: "", again: "", trouble: null, busy: false, code: false };
-  const draw = () => render(app, view({ state, setup, why, reason: at.query.get("why"), set, submit }));
+  const draw = () => render(app, view({ state, setup, why, reason: at.query.get("why"), set, submit, lead }));
+  // A code is no password: it is kept for where it belongs, and looked up there once somebody is signed in.
+  const lead = () => {
+    const code = tidyCode(state.password);
+    next = `/link?code=${encodeURIComponent(code)}`;
+    Object.assign(state, { password: "", code: false, kept: code });
+    app.querySelector("#password").value = "";
+    draw();
+    app.querySelector(state.name ? "#password" : "#name")?.focus();
+  };
   const set = (change) => {
     Object.assign(state, change);
     const code = looksLikeCode(state.password);
@@ -64,7 +73,7 @@ function check(state, setup) {
   return null;
 }
 
-function view({ state, setup, why, reason, set, submit }) {
+function view({ state, setup, why, reason, set, submit, lead }) {
   const { fault } = state;
   // A browser that never was signed in is not told that it was signed out.
   const since = why?.data?.error?.since ?? why?.since;
@@ -81,7 +90,8 @@ function view({ state, setup, why, reason, set, submit }) {
         id: "password", label: t("password"), hint: setup ? t("setup.hint", { n: SHORTEST }) : undefined, error: fault?.password ?? (state.code ? t("signin.code") : undefined),
         input: (attrs) => h("input", { ...attrs, type: "password", autocomplete: setup ? "new-password" : "current-password", required: true, oninput: (event) => set({ password: event.target.value }) }),
       }),
-      state.code && h("p", { class: "meta" }, rich("signin.code.where")),
+      state.code && h("p", { class: "meta" }, rich("signin.code.where"), " ", h("button", { class: "link", type: "button", onclick: lead }, t("signin.code.keep"))),
+      state.kept && h("p", { class: "meta", role: "status" }, rich("signin.code.kept", { code: state.kept })),
       troubleLine(state.trouble),
       h("button", { class: "btn btn-1", type: "submit", "aria-disabled": state.busy ? "true" : undefined }, t(state.busy ? "signin.busy" : setup ? "setup.do" : "signin"))),
     !setup && h("div", { class: "gate-f" }, h("p", { class: "muted" }, t("signin.help")), paste("lembas up")));
