@@ -14,7 +14,10 @@ mod link;
 mod logs;
 mod monitor;
 mod out;
+#[cfg(test)]
+mod pasted;
 mod port;
+mod roots;
 mod rules;
 mod settings;
 mod spec;
@@ -96,7 +99,7 @@ fn dispatch(args: Args, out: Out) -> Ending {
         Command::Help { topic } => help::topic(out, &topic),
         Command::Man => help::man(out),
         Command::Completions { shell } => completions::script(out, shell),
-        Command::Roots { action } => limits::roots(out, &paths()?, action),
+        Command::Roots { action } => roots::roots(out, &paths()?, action),
         Command::Mode { mode } => limits::mode(out, &paths()?, mode.as_deref()),
         Command::Approvals { whose } => limits::approvals(out, &paths()?, whose),
         Command::Service { action } => limits::service(out, &paths()?, &action),

@@ -80,6 +80,14 @@ pub enum ExecError {
     Spawn(#[source] std::io::Error),
     #[error("no box can be made here: {0}")]
     NoBox(String),
+    /// Fail closed: what is not looked through could hold what is protected.
+    #[error(
+        "not run: {} holds more than {} folders, and what is protected in them cannot all be looked \
+         for, so no box makes it writable. Ask for this one command outside of the box, or work in a \
+         folder further down",
+        .0.display(), protected::MOST_FOLDERS
+    )]
+    TooMany(PathBuf),
 }
 
 /// Runs a command to its end. `output` hears text as it comes; `spill` is where output that is

@@ -26,7 +26,7 @@ use crate::store::item::{AskBody, Question};
 pub use engine::Engine;
 pub use facts::{Facts, Strength};
 pub use grant::{BoxKind, BoxPlan, Grant, Run, Sees};
-pub use paths::{covered_at_home, is_private, kept_names, resolve};
+pub use paths::{is_private, resolve, unshareable};
 pub use rule::Rule;
 
 /// What a tool wants to do, in full.

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 pub use limits::Limits;
 pub use monitor::{Check, Monitor, Seen, Unseen, Watch};
+pub(crate) use scheduled::default_mode;
 
 use crate::acp::{Refusal, RemoteWork};
 use crate::permission::Origin;

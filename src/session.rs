@@ -105,6 +105,9 @@ pub struct Summary {
     pub title: Option<String>,
     /// `local`, or the instance it belongs to.
     pub origin: String,
+    /// A schedule began it, and nobody at a page.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub scheduled: bool,
     pub model: String,
     pub mode: Mode,
     pub updated: i64,

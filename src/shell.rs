@@ -13,9 +13,10 @@ mod plain;
 mod screen;
 mod skip;
 mod word;
+pub(crate) mod work;
 mod wrappers;
 
-pub use greedy::{Found, greedy};
+pub use greedy::{Found, greedy, shown};
 pub use lower::read;
 pub use payload::{Inner, inner};
 pub use plain::plain;

@@ -8,6 +8,11 @@ use serde_json::{Map, Value, json};
 use crate::ids::SessionId;
 use crate::rpc::RpcError;
 use crate::session::SessionError;
+use crate::text::escape;
+
+/// Characters of a refusal. What is quoted in it may be the asker's own, and is not echoed at
+/// length.
+const MOST: usize = 1000;
 
 /// An ask or a turn that is settled already, with how, by whom and when.
 pub const GONE: i64 = -32004;
@@ -59,15 +64,16 @@ impl Refusal {
 impl From<Refusal> for RpcError {
     fn from(refusal: Refusal) -> Self {
         let mut data = Map::new();
+        let text = escape::bounded(&refusal.text, MOST);
         data.insert("reason".to_owned(), refusal.reason.into());
-        data.insert("text".to_owned(), refusal.text.clone().into());
+        data.insert("text".to_owned(), text.clone().into());
         if let Some(path) = refusal.path {
             data.insert("path".to_owned(), path.into());
         }
         if let Some(fix) = refusal.fix {
             data.insert("try".to_owned(), fix.into());
         }
-        Self::new(refusal.code, refusal.text).with_data(Value::Object(data))
+        Self::new(refusal.code, text).with_data(Value::Object(data))
     }
 }
 
@@ -78,7 +84,7 @@ pub(crate) fn bad(reason: &'static str, text: impl Into<String>) -> RpcError {
 
 /// A session that is not there, or not the asker's: the two are never told apart.
 pub(crate) fn missing(id: &SessionId) -> RpcError {
-    let shown: String = id.as_str().chars().take(100).collect();
+    let shown = escape::bounded(id.as_str(), 100);
     let text = format!("there is no session {shown}: session/list names those there are");
     RpcError::not_found(text.clone()).with_data(json!({ "sessionId": shown, "text": text }))
 }

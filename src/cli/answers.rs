@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::args::{AllowOrRefuse, Answer};
 use super::failure::{Exit, Failure};
 use super::out::Out;
+use super::usage::quoted;
 use super::{Ending, ask};
 use crate::config::Paths;
 use crate::session::OpenAsk;
@@ -41,7 +42,12 @@ pub(super) fn list(out: Out, paths: &Paths) -> Ending {
             out.line("");
         }
         for line in card(paths, one, open.now) {
-            out.line(line);
+            // A command is shown as it is, and so is what is pasted.
+            if line.starts_with("    ") || line.starts_with("  lembas ") {
+                out.line(line);
+            } else {
+                out.hanging(line, 4);
+            }
         }
     }
     Ok(Exit::Well)
@@ -76,12 +82,7 @@ fn card(paths: &Paths, open: &OpenAsk, now: i64) -> Vec<String> {
     }
     if let Some(question) = &body.question {
         lines.extend(choices(question));
-        let own = if question.custom {
-            " | --note WORDS"
-        } else {
-            ""
-        };
-        lines.push(format!("  lembas answer {id} allow --choose N{own}"));
+        lines.extend(ways_to_choose(question).map(|way| format!("  lembas answer {id} {way}")));
         return lines;
     }
     lines.push(format!(
@@ -112,14 +113,26 @@ fn card(paths: &Paths, open: &OpenAsk, now: i64) -> Vec<String> {
             ));
         }
     }
-    let mut ways = vec![format!("lembas answer {id} allow")];
-    ways.extend(body.scopes.iter().filter_map(|scope| match scope {
-        Scope::Once => None,
-        Scope::Session => Some("--session".to_owned()),
-        Scope::Always => Some("--always".to_owned()),
-    }));
-    lines.push(format!("  {}", ways.join(" | ")));
+    let ways = body.scopes.iter().map(|scope| match scope {
+        Scope::Once => "allow",
+        Scope::Session => "allow --session",
+        Scope::Always => "allow --always",
+    });
+    let ways = ways.chain(["refuse"]);
+    lines.extend(ways.map(|way| format!("  lembas answer {id} {way}")));
     lines
+}
+
+/// What can be typed behind the id of a question with choices.
+fn ways_to_choose(question: &Question) -> impl Iterator<Item = String> {
+    let choices = question.options.iter().map(|option| {
+        let choice = escape::visible_line(&option.id);
+        format!("allow --choose {}", quoted(&choice))
+    });
+    let own = question
+        .custom
+        .then(|| "allow --note 'your words'".to_owned());
+    choices.chain(own).chain(["refuse".to_owned()])
 }
 
 /// The choices of a question of the agent, by the ids that `--choose` takes.
@@ -178,7 +191,7 @@ pub(super) fn answer(out: Out, paths: &Paths, args: &Answer) -> Ending {
             Exit::Usage,
             "usage",
             format!("a refusal counts once: {scope} goes with allow only"),
-            format!("lembas answer {} refuse", super::usage::quoted(&args.ask)),
+            format!("lembas answer {} refuse", quoted(&args.ask)),
         ));
     }
     let scope = match (args.session, args.always) {

@@ -14,7 +14,7 @@ use super::completions;
     version,
     disable_help_subcommand = true,
     after_help = "Begin with:  lembas up                       everything on this computer, try it at once\n\
-                  \x20            lembas link https://…            link this computer to an instance\n\
+                  \x20            lembas link https://your.address            link this computer to an instance\n\
                   More:        lembas help phone | remote | config | environment"
 )]
 pub(super) struct Args {
@@ -400,8 +400,8 @@ pub(super) struct Monitor {
     /// The folder to run in; this one when not given
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) cwd: Option<PathBuf>,
-    /// plan, manual, edit or auto; at most what this computer allows
-    #[arg(long, value_name = "MODE", add = completions::words(&["plan", "manual", "edit", "auto"]))]
+    /// manual, edit or auto; edit when not given, as for a schedule
+    #[arg(long, value_name = "MODE", add = completions::words(&["manual", "edit", "auto"]))]
     pub(super) mode: Option<String>,
     /// Seconds, at most 600
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]

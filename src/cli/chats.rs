@@ -55,7 +55,7 @@ pub(super) fn sessions(out: Out, paths: &Paths, n: u64) -> Ending {
             cut::prefix(one.id.as_str(), 6).to_owned(),
             paths.show(&one.cwd),
             escape::visible_line(one.title.as_deref().unwrap_or("")),
-            from(&one.origin).to_owned(),
+            from(one).to_owned(),
             one.mode.word().to_owned(),
             state,
         ]);
@@ -67,9 +67,13 @@ pub(super) fn sessions(out: Out, paths: &Paths, n: u64) -> Ending {
     Ok(Exit::Well)
 }
 
-/// Where a chat came from: this computer, or the page of an instance.
-fn from(origin: &str) -> &'static str {
-    if origin == "local" { "here" } else { "page" }
+/// Where a chat came from: this computer, a schedule, or the page of an instance.
+fn from(chat: &Summary) -> &'static str {
+    match chat.origin.as_str() {
+        _ if chat.scheduled => "scheduled",
+        "local" => "here",
+        _ => "page",
+    }
 }
 
 #[derive(Debug, Deserialize)]

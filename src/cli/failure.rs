@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-/// How a command ended; the numbers are those of sysexits.h.
+/// How a command ended; the numbers are those of sysexits.h, and of a shell for signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
     /// As wished.
@@ -20,6 +20,10 @@ pub(super) enum Exit {
     Internal = 70,
     /// The settings.
     Config = 78,
+    /// Ctrl-C ended it.
+    Interrupted = 130,
+    /// It was told to end otherwise.
+    Terminated = 143,
 }
 
 impl From<Exit> for ExitCode {

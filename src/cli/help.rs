@@ -112,9 +112,8 @@ What holds it are settings that only this computer can change:
 ";
 
 const CONFIG: &str = "\
-~/.config/lembas/config.toml (or DIR/config/config.toml with --data DIR). A change counts at once,
-but for [link], which counts when the daemon starts again; a file with mistakes leaves the settings
-before it in force, and lembas status says so.
+~/.config/lembas/config.toml (or DIR/config/config.toml with --data DIR). A change counts at once;
+a file with mistakes leaves the settings before it in force, and lembas status says so.
 
   name = \"zephyr\"            the name of this computer on the page
 
@@ -133,7 +132,7 @@ before it in force, and lembas status says so.
   [protected]
   release = []               single protected paths that local chats may write
 
-  [link]                     read when lembas up, daemon or link starts
+  [link]                     a change has the link dialled anew
   ca_file = \"/path/ca.pem\"   further certificate authorities
   pin = \"sha256:…\"           the only certificate accepted
   proxy = \"http://host:port\" otherwise the usual variables

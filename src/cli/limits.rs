@@ -1,11 +1,11 @@
-//! The limits of this computer: roots, mode, approvals, scheduled, pause. They change the file;
-//! a daemon that runs sees it at once.
+//! The limits of this computer: mode, approvals, scheduled, pause. They change the file; a daemon
+//! that runs sees it at once. Not here: the roots (`roots`).
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::args::{OnOff, Roots, Service, Whose};
+use super::args::{OnOff, Service, Whose};
 use super::failure::{Exit, Failure};
 use super::out::Out;
 use super::{Ending, ask, usage};
@@ -16,97 +16,6 @@ use crate::daemon::about;
 use crate::daemon::control::client::Client;
 use crate::text::nearest::nearest;
 use crate::text::{path, words};
-
-pub(super) fn roots(out: Out, paths: &Paths, action: Option<Roots>) -> Ending {
-    match action.unwrap_or(Roots::List) {
-        Roots::Add { folder } => add_root(out, paths, &folder),
-        Roots::Remove { folder } => remove_root(out, paths, &folder),
-        Roots::List => list_roots(out, paths),
-    }
-}
-
-fn add_root(out: Out, paths: &Paths, folder: &Path) -> Ending {
-    let root = existing_folder(paths, "lembas roots add", folder)?;
-    if root == Path::new("/") {
-        return Err(Failure::new(
-            Exit::Usage,
-            "root",
-            "/ is the whole computer, and cannot be allowed as one folder",
-            "lembas roots add ~/projects",
-        ));
-    }
-    let edited = change(paths, &[Change::AddRoot(root.clone())])?;
-    if root == paths.home {
-        out.warning(
-            "this is your whole home folder: an instance can read nearly everything of yours",
-            "lembas roots remove ~        and add single folders",
-        );
-    }
-    tell_roots(
-        out,
-        paths,
-        if edited.changed { "Added" } else { "Unchanged" },
-        &root,
-        &edited,
-    )
-}
-
-fn remove_root(out: Out, paths: &Paths, folder: &Path) -> Ending {
-    let config = read(paths)?;
-    let typed = absolute(paths, folder)?;
-    // A folder that is gone can still be taken back, by the name it has in the file.
-    let resolved = std::fs::canonicalize(&typed).unwrap_or_else(|_| typed.clone());
-    let Some(root) = [typed.clone(), resolved]
-        .into_iter()
-        .find(|root| config.remote.roots.contains(root))
-    else {
-        let known: Vec<String> = config.remote.roots.iter().map(|r| paths.show(r)).collect();
-        let shown = paths.show(&typed);
-        let fix = nearest(&shown, known.iter().map(String::as_str)).map_or_else(
-            || "lembas roots list".to_owned(),
-            |near| format!("lembas roots remove {}", usage::quoted(near)),
-        );
-        return Err(Failure::new(
-            Exit::Not,
-            "not_a_root",
-            format!("{shown} is not a folder that is allowed"),
-            fix,
-        ));
-    };
-    let edited = change(paths, &[Change::RemoveRoot(root.clone())])?;
-    tell_roots(out, paths, "Removed", &root, &edited)
-}
-
-fn tell_roots(out: Out, paths: &Paths, verb: &str, root: &Path, edited: &Edited) -> Ending {
-    if out.json {
-        out.object(&json!({
-            "ok": true,
-            "state": verb.to_lowercase(),
-            "root": root,
-            "roots": edited.config.remote.roots,
-        }));
-    } else {
-        out.verb(verb, paths.show(root));
-        out.verb("Works in", about::works_in(paths, &edited.config));
-    }
-    Ok(Exit::Well)
-}
-
-fn list_roots(out: Out, paths: &Paths) -> Ending {
-    let config = read(paths)?;
-    if out.json {
-        out.object(&json!({ "ok": true, "roots": config.remote.roots }));
-    } else if config.remote.roots.is_empty() {
-        out.line("No folder is allowed.");
-        out.hint("Allow one:  lembas roots add ~/projects");
-    } else {
-        for root in &config.remote.roots {
-            let gone = if root.is_dir() { "" } else { "   is not there" };
-            out.line(format!("{}{gone}", paths.show(root)));
-        }
-    }
-    Ok(Exit::Well)
-}
 
 pub(super) fn mode(out: Out, paths: &Paths, word: Option<&str>) -> Ending {
     let Some(word) = word else {
@@ -158,7 +67,7 @@ fn read_mode(word: &str) -> Result<Mode, Failure> {
         }
         _ => match nearest(word, ["manual", "edit"]) {
             Some(near) => failure(&format!("lembas mode {near}")),
-            None => failure("lembas mode manual | edit | auto"),
+            None => failure("lembas mode manual"),
         },
     })
 }
@@ -308,7 +217,7 @@ fn state(edited: &Edited) -> &'static str {
     }
 }
 
-fn absolute(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn absolute(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure> {
     if folder.as_os_str().is_empty() {
         return Err(Failure::new(
             Exit::Usage,

@@ -54,7 +54,7 @@ fn dial(out: Out, paths: &Paths, how: &str) -> Ending {
             Exit::Not,
             "not_linked",
             "this computer is not linked",
-            "lembas link https://…",
+            "lembas link https://your.address",
         ));
     }
     if out.json {
@@ -115,11 +115,18 @@ async fn link(out: Out, paths: &Paths, url: &str) -> Ending {
         Progress::Waiting { trouble } => waiting.trouble(trouble),
         Progress::Found(_) | Progress::Linked(_) => {}
     });
+    let quiet = terminal::Quiet::begin(out);
     let instance = tokio::select! {
-        instance = pairing => instance,
+        instance = pairing => Ok(instance),
+        exit = terminal::told_to_end() => Err(exit),
         never = waiting.tick(out) => match never {},
     };
     waiting.clear(out);
+    drop(quiet);
+    let instance = match instance {
+        Ok(instance) => instance,
+        Err(exit) => return Ok(exit),
+    };
     let instance = instance.map_err(|error| unpaired(error, url, last_code.as_deref()))?;
     file.save(instance.clone())
         .await
@@ -288,7 +295,7 @@ pub(super) fn unlink(out: Out, paths: &Paths) -> Ending {
                     Exit::Not,
                     "not_linked",
                     "this computer is not linked",
-                    "lembas link https://…",
+                    "lembas link https://your.address",
                 ));
             }
             Ok(Some(instance)) => Some(instance),
@@ -405,7 +412,7 @@ pub(super) fn kept(paths: &Paths, error: &InstanceError) -> Failure {
     let look = |path: &Path| format!("ls -la {}", usage::quoted(&paths.show(path)));
     match error {
         InstanceError::Unreadable { path } => failure(path, "lembas unlink".to_owned())
-            .or("lembas link https://…")
+            .or("lembas link https://your.address")
             .why("what is in it is not a pairing of this program"),
         InstanceError::File(FileError::NotPlain { path }) => {
             failure(path, away(path)).why("it is not an ordinary file")

@@ -54,6 +54,14 @@ impl Out {
         );
     }
 
+    /// As [`Out::text`], further lines under `indent` spaces.
+    pub(super) fn hanging(&self, text: impl Display, indent: usize) {
+        say(
+            &mut io::stdout().lock(),
+            &broken(&text.to_string(), self.width, indent),
+        );
+    }
+
     /// A line of the result, whole: it may be pasted.
     pub(super) fn line(&self, text: impl Display) {
         say(&mut io::stdout().lock(), &format!("{text}\n"));

@@ -90,15 +90,12 @@ fn list(out: Out, paths: &Paths) -> Ending {
         return Ok(Exit::Well);
     }
     if listed.rules.is_empty() {
-        out.line("Nothing is allowed without asking but what the mode allows.");
+        out.text("Nothing is allowed without asking but what the mode allows.");
         return Ok(Exit::Well);
     }
     for rule in &listed.rules {
-        out.line(format!(
-            "{}  {}",
-            cut::prefix(&rule.id, 6),
-            escape::visible_line(&rule.words)
-        ));
+        let said = escape::visible_line(&rule.words);
+        out.hanging(format!("{}  {said}", cut::prefix(&rule.id, 6)), 8);
         let session = match &rule.session {
             Some(id) => format!("the chat {}", cut::prefix(id, 6)),
             None => rule.whom().to_owned(),
@@ -107,11 +104,9 @@ fn list(out: Out, paths: &Paths) -> Ending {
             || "not used yet".to_owned(),
             |used| format!("last used {}", words::clock(used, listed.now, &zone)),
         );
-        out.line(format!(
-            "        for {session}, by {}, {}; {used}",
-            escape::visible_line(&rule.by),
-            words::clock(rule.made, listed.now, &zone)
-        ));
+        let by = escape::visible_line(&rule.by);
+        let made = words::clock(rule.made, listed.now, &zone);
+        out.hanging(format!("        for {session}, by {by}, {made}; {used}"), 8);
     }
     out.hint("\nTake one back:  lembas rules remove ID");
     Ok(Exit::Well)
@@ -155,31 +150,28 @@ fn pending(out: Out, paths: &Paths) -> Ending {
         return Ok(Exit::Well);
     }
     if refused.pending.is_empty() {
-        out.line("No watch command was refused for want of a yes.");
+        out.text("No watch command was refused for want of a yes.");
         return Ok(Exit::Well);
     }
     for one in &refused.pending {
-        out.line(format!(
-            "{}  in {}, refused {} ago",
-            one.number,
-            paths.show(std::path::Path::new(&one.cwd)),
-            words::ago(one.made, refused.now)
-        ));
+        let folder = paths.show(std::path::Path::new(&one.cwd));
+        let ago = words::ago(one.made, refused.now);
+        let about = format!("{}  in {folder}, refused {ago} ago", one.number);
+        out.hanging(about, 4);
         for line in escape::visible(&one.command).lines() {
             out.line(format!("    {line}"));
         }
-        out.line(format!(
-            "  It would ask: {}",
-            escape::visible_line(&one.reason)
-        ));
+        let reason = escape::visible_line(&one.reason);
+        out.hanging(format!("  It would ask: {reason}"), 4);
         if let Some(covers) = &one.covers {
-            out.line(format!("  A yes covers: {}", escape::visible_line(covers)));
+            out.hanging(
+                format!("  A yes covers: {}", escape::visible_line(covers)),
+                4,
+            );
         }
         if let Some(widest) = &one.widest {
-            out.line(format!(
-                "  This also covers: {}",
-                escape::visible_line(widest)
-            ));
+            let widest = escape::visible_line(widest);
+            out.hanging(format!("  This also covers: {widest}"), 4);
         }
         out.line(format!("  lembas allow --pending {}", one.number));
     }

@@ -10,9 +10,9 @@ use super::failure::Exit;
 use super::out::{Out, put};
 use super::{Ending, ask};
 use crate::config::Paths;
-use crate::daemon::status::{Linked, Status};
+use crate::daemon::status::{Linked, Status, phase};
 use crate::exec::Computer;
-use crate::session::{Phase, Progress, Summary};
+use crate::session::{Phase, Summary};
 use crate::text::table::Table;
 use crate::text::{cut, escape, path, words};
 
@@ -100,6 +100,16 @@ fn lines(status: &Status, home: &Path, zone: &TimeZone) -> Vec<String> {
     for problem in &status.config_problems {
         lines.push(format!("config.toml {problem}"));
     }
+    if let Some(first) = status.strange.first() {
+        let more = match status.strange.len() {
+            1 => String::new(),
+            many => format!(", and {} more", many - 1),
+        };
+        lines.push(format!(
+            "{} belongs to another user, who can read and change it{more}",
+            escape::visible_line(&path::tilde(first, Some(home)))
+        ));
+    }
     lines
 }
 
@@ -176,7 +186,7 @@ fn hints(status: &Status) -> Vec<String> {
         }
         "offline" => hints.push("\nDial now:  lembas link retry".to_owned()),
         "replaced" => hints.push("\nTake it over:  lembas link take".to_owned()),
-        "never" => hints.push("\nLink it:  lembas link https://…".to_owned()),
+        "never" => hints.push("\nLink it:  lembas link https://your.address".to_owned()),
         _ => {}
     }
     if status.limits.paused {
@@ -215,38 +225,6 @@ fn now(session: &Summary, status: &Status) -> String {
             phase(progress)
         }
         _ => "done".to_owned(),
-    }
-}
-
-fn phase(progress: &Progress) -> String {
-    let field = |name: &str| {
-        progress
-            .data
-            .get(name)
-            .and_then(Value::as_str)
-            .map(escape::visible_line)
-    };
-    let of = |text: &str, name: &str| match field(name) {
-        Some(value) => format!("{text} {value}"),
-        None => text.to_owned(),
-    };
-    match progress.phase {
-        Phase::Queued => "waits for its turn".to_owned(),
-        Phase::WaitingForModel => of("waits for", "model"),
-        Phase::LoadingModel => of("loading", "model"),
-        Phase::ReadingPrompt => "reading the prompt".to_owned(),
-        Phase::Thinking => "thinking".to_owned(),
-        Phase::Writing => "writing".to_owned(),
-        Phase::RunningTool => match field("purpose").or_else(|| field("tool")) {
-            Some(what) => format!("running {}", cut::one_line(&what, 60)),
-            None => "running a tool".to_owned(),
-        },
-        Phase::WaitingForPerson => "waits for you".to_owned(),
-        Phase::WaitingForSubagents => "waits for its subagents".to_owned(),
-        Phase::Compacting => "making room in its memory".to_owned(),
-        Phase::Retrying => of("trying again:", "reason"),
-        Phase::Stopped => "stopped".to_owned(),
-        Phase::Failed => of("failed:", "reason"),
     }
 }
 
@@ -320,6 +298,9 @@ fn object(status: &Status, well: bool, zone: &TimeZone) -> Value {
     if let Value::Object(object) = &mut object {
         if let Some(page) = &status.page {
             object.insert("page".to_owned(), json!(page));
+        }
+        if !status.strange.is_empty() {
+            object.insert("strange".to_owned(), json!(status.strange));
         }
         if !status.config_problems.is_empty() {
             object.insert("config_problems".to_owned(), json!(status.config_problems));

@@ -3,11 +3,16 @@
 
 use std::convert::Infallible;
 use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rustix::process::getpgrp;
+use rustix::termios::{self, LocalModes, OptionalActions, QueueSelector, Termios};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::failure::Exit;
 use super::out::Out;
 use crate::clock::{self, Instant};
 use crate::config::{Paths, env};
@@ -62,6 +67,71 @@ impl Waiting {
         if out.person && self.state.lock().until.is_some() {
             overwrite("");
         }
+    }
+}
+
+/// A terminal that does not show what is typed, for as long as this lives: a line that is rewritten
+/// each second would be broken by it. What was typed meanwhile is thrown away in the end, so that it
+/// answers no question and reaches no shell.
+#[derive(Debug)]
+pub(super) struct Quiet {
+    before: Option<(OwnedFd, Termios)>,
+}
+
+impl Quiet {
+    /// Makes the person's terminal quiet; nothing where nobody sits at one.
+    pub(super) fn begin(out: Out) -> Self {
+        let stdin = io::stdin();
+        if !out.person {
+            return Self { before: None };
+        }
+        // One in the background would be stopped for touching the terminal.
+        let ours = termios::tcgetpgrp(&stdin).is_ok_and(|group| group == getpgrp());
+        match stdin.as_fd().try_clone_to_owned() {
+            Ok(terminal) if ours => Self::of(terminal),
+            _ => Self { before: None },
+        }
+    }
+
+    fn of(terminal: OwnedFd) -> Self {
+        let Ok(before) = termios::tcgetattr(&terminal) else {
+            return Self { before: None };
+        };
+        let mut quiet = before.clone();
+        // Ctrl-C still ends the command: signals stay as they are.
+        quiet.local_modes -= LocalModes::ECHO | LocalModes::ECHONL;
+        let made = termios::tcsetattr(&terminal, OptionalActions::Now, &quiet);
+        Self {
+            before: made.ok().map(|()| (terminal, before)),
+        }
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        if let Some((terminal, before)) = &self.before {
+            // A terminal that is gone needs neither.
+            let _ = termios::tcflush(terminal, QueueSelector::IFlush);
+            let _ = termios::tcsetattr(terminal, OptionalActions::Now, before);
+        }
+    }
+}
+
+/// Waits until this command is told to end, by Ctrl-C or otherwise.
+pub(super) async fn told_to_end() -> Exit {
+    let listen = |kind| signal(kind).ok();
+    let heard = |signal: Option<Signal>| async move {
+        match signal {
+            Some(mut signal) => {
+                signal.recv().await;
+            }
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = heard(listen(SignalKind::interrupt())) => Exit::Interrupted,
+        () = heard(listen(SignalKind::terminate())) => Exit::Terminated,
+        () = heard(listen(SignalKind::hangup())) => Exit::Terminated,
     }
 }
 
@@ -129,4 +199,44 @@ pub(super) fn browse(paths: &Paths, url: &str) -> bool {
         .process_group(0)
         .spawn();
     started.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    /// The two ends of a terminal.
+    fn terminal() -> (OwnedFd, OwnedFd) {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
+        let slave = rustix::fs::open(&name, flags, rustix::fs::Mode::empty()).unwrap();
+        (master, slave)
+    }
+
+    fn modes(terminal: &OwnedFd) -> LocalModes {
+        termios::tcgetattr(terminal).unwrap().local_modes
+    }
+
+    #[test]
+    fn a_quiet_terminal_is_as_before_also_after_a_panic() {
+        let (_master, slave) = terminal();
+        let before = modes(&slave);
+        assert!(before.contains(LocalModes::ECHO));
+        let quiet = Quiet::of(slave.try_clone().unwrap());
+        assert!(!modes(&slave).contains(LocalModes::ECHO));
+        assert!(modes(&slave).contains(LocalModes::ISIG | LocalModes::ICANON));
+        drop(quiet);
+        assert_eq!(modes(&slave), before);
+        let given = slave.try_clone().unwrap();
+        let ended = std::panic::catch_unwind(move || {
+            let _quiet = Quiet::of(given);
+            panic!("as a fault of ours would");
+        });
+        assert!(ended.is_err());
+        assert_eq!(modes(&slave), before);
+    }
 }

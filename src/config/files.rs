@@ -8,7 +8,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Makes a folder that only this user can enter, with those above it. One that is there gets mode
 /// 0700; one that another user owns is refused.
@@ -28,6 +28,55 @@ pub fn private_dir(path: &Path) -> io::Result<()> {
         fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
     }
     Ok(())
+}
+
+/// Entries that are looked at. A larger tree is mended so far, and what lies above it is private.
+const LOOKED_AT: usize = 20_000;
+
+/// Takes away what others may do with these files and folders, which are this program's own, and
+/// says what belongs to another user: that cannot be mended here. Of `whole` ones everything beneath
+/// is looked at; links are not followed. Blocks.
+pub fn private_tree(made: &[PathBuf], whole: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let us = rustix::process::geteuid().as_raw();
+    let mut strange = Vec::new();
+    let mut work = made.to_vec();
+    let mut looked_at = 0;
+    while let Some(path) = work.pop() {
+        let Ok(meta) = fs::symlink_metadata(&path) else {
+            continue;
+        };
+        looked_at += 1;
+        if looked_at > LOOKED_AT {
+            tracing::warn!(LOOKED_AT, "not all of lembas' own files were looked at");
+            break;
+        }
+        if meta.uid() != us {
+            strange.push(path);
+            continue;
+        }
+        if !meta.is_symlink() && meta.mode() & 0o077 != 0 {
+            let mode = fs::Permissions::from_mode(meta.mode() & 0o700);
+            if let Err(error) = fs::set_permissions(&path, mode) {
+                tracing::warn!(%error, path = %path.display(), "it is not private");
+            }
+        }
+        // What a command makes in its temporary folder is its own, in a folder that is private.
+        if meta.is_dir() && whole(&path) && !path.ends_with("tmp") {
+            let entries = fs::read_dir(&path).into_iter().flatten().flatten();
+            work.extend(entries.map(|entry| entry.path()));
+        }
+    }
+    strange.sort();
+    strange
+}
+
+/// Writes a file that only this user can read, new or in place.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(path)?;
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    file.write_all(bytes)
 }
 
 /// Replaces a file as a whole: written beside it with this mode, flushed, renamed over it, the
@@ -98,5 +147,31 @@ mod tests {
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::metadata(&real).unwrap().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_tree_is_mended_and_what_a_link_points_to_is_not() {
+        let base = tempfile::tempdir().unwrap();
+        let own = base.path().join("own");
+        fs::create_dir_all(own.join("a")).unwrap();
+        let outside = base.path().join("outside");
+        for (path, mode) in [
+            (&own.join("a/chain"), 0o644),
+            (&own.join("run"), 0o755),
+            (&outside, 0o644),
+        ] {
+            fs::write(path, "x").unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        std::os::unix::fs::symlink(&outside, own.join("link")).unwrap();
+        let strange = private_tree(&[own.clone()], &|path| path.starts_with(&own));
+        assert_eq!(strange, Vec::<PathBuf>::new());
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(&own), mode(&own.join("a"))), (0o700, 0o700));
+        assert_eq!(
+            (mode(&own.join("a/chain")), mode(&own.join("run"))),
+            (0o600, 0o700)
+        );
+        assert_eq!(mode(&outside), 0o644);
     }
 }

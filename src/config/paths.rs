@@ -83,13 +83,54 @@ impl Paths {
 
     /// Makes the folders, private to this user.
     pub fn create(&self) -> Result<(), PathsError> {
-        for path in [&self.config, &self.data, &self.state, &self.runtime] {
+        for path in self.own() {
             files::private_dir(path).map_err(|source| PathsError::Folder {
-                path: path.clone(),
+                path: path.to_owned(),
                 source,
             })?;
         }
         Ok(())
+    }
+
+    /// The folders of lembas itself, which no agent reads, changes or works in.
+    pub fn own(&self) -> [&Path; 4] {
+        [&self.config, &self.data, &self.state, &self.runtime]
+    }
+
+    /// What lembas makes in its folders, by name: with `--data` they may be somebody's, with other
+    /// things in them.
+    pub fn made(&self) -> Vec<PathBuf> {
+        let names: [(&Path, &[&str]); 3] = [
+            (
+                &self.config,
+                &[
+                    "config.toml",
+                    ".config.lock",
+                    "config.draft.toml",
+                    "config.draft.base",
+                    "config.draft.old.toml",
+                    "instance.json",
+                    "device",
+                ],
+            ),
+            (
+                &self.data,
+                &[
+                    "device.db",
+                    "device.db-wal",
+                    "device.db-shm",
+                    "device.lock",
+                    "spill",
+                    "hub",
+                ],
+            ),
+            (&self.state, &["chain", "box", "lembas.log", "lembas.log.1"]),
+        ];
+        let made = names.iter().flat_map(|(folder, names)| {
+            let named = names.iter().map(|name| folder.join(name));
+            std::iter::once(folder.to_path_buf()).chain(named)
+        });
+        made.chain([self.runtime.clone()]).collect()
     }
 
     pub fn config_file(&self) -> PathBuf {

@@ -88,6 +88,7 @@ impl Texts for SpecTexts {
                 let facts = [("name", self.mode_name(*mode)), ("text", text)];
                 texts.context.note.say("mode", &facts)
             }
+            Note::Model(model) => texts.context.note.say("model", &[("model", model)]),
             Note::Instructions {
                 path,
                 text: Some(text),
@@ -181,11 +182,13 @@ mod tests {
         let said = [
             texts.note(&Note::Date("2026-11-30".into())),
             texts.note(&Note::Mode(Mode::Plan)),
+            texts.note(&Note::Model("qwen3-32b".into())),
             texts.note(&Note::WrapUp { left: 2 }),
         ];
         insta::assert_snapshot!(said.join("\n"), @r"
         Today is 2026-11-30.
         The mode is Plan now. Mode: Plan. Nothing is changed and nothing is run: you read, search and think. Work out how the task should be done, write it with plan_write, and put it before the person with plan_submit when it is complete.
+        You are qwen3-32b from here on; what came before was another model's.
         2 more steps are possible in this turn. Bring the work to a state that can be left, and say what remains.
         ");
     }

@@ -46,6 +46,8 @@ pub enum Note {
     /// `2025-03-09`.
     Date(String),
     Mode(Mode),
+    /// Another model answers from here on: its name.
+    Model(String),
     /// An instruction file has this text now; none: it is gone.
     Instructions {
         path: String,
@@ -102,6 +104,8 @@ impl Fixed {
 pub struct Told {
     pub date: Option<String>,
     pub mode: Option<Mode>,
+    #[serde(default)]
+    pub model: Option<String>,
     /// Instruction files by path, with the hash of what was told.
     #[serde(default)]
     pub instructions: BTreeMap<String, Digest>,
@@ -113,6 +117,7 @@ pub struct Now<'a> {
     /// `2025-03-09`.
     pub date: &'a str,
     pub mode: Mode,
+    pub model: &'a str,
     pub instructions: &'a [(String, String)],
 }
 
@@ -125,6 +130,14 @@ impl Told {
         }
         if self.mode != Some(now.mode) {
             notes.push(texts.note(&Note::Mode(now.mode)));
+        }
+        // The first one needs no word: there is nothing before it.
+        if self
+            .model
+            .as_deref()
+            .is_some_and(|model| model != now.model)
+        {
+            notes.push(texts.note(&Note::Model(now.model.to_owned())));
         }
         let mut instructions = BTreeMap::new();
         for (path, text) in now.instructions {
@@ -151,6 +164,7 @@ impl Told {
         let now = Self {
             date: Some(now.date.to_owned()),
             mode: Some(now.mode),
+            model: Some(now.model.to_owned()),
             instructions,
         };
         ((!notes.is_empty()).then(|| notes.join("\n")), now)

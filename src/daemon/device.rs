@@ -70,7 +70,8 @@ impl Device {
         let id = device_id(&paths.config).await?;
         let models = Arc::new(InstanceModels::new(file.clone(), http.clone()));
         // Finds out what it must know of this computer when the first judgement needs it.
-        let machine = Arc::new(Computer::new(machine::own(paths)));
+        let own = machine::own(paths);
+        let machine = Arc::new(Computer::new(own.clone()));
         let shut = machine::strength(paths, &machine).await;
         let judge: Arc<dyn Judge> = Arc::new(Engine::with(machine));
         let tools = Tools::standard();
@@ -96,7 +97,8 @@ impl Device {
             live.clone(),
             Arc::new(move || about::name(&named.now())),
             shut.word(),
-        );
+        )
+        .without(&own);
         let keys = Keys::new(Arc::new(store.clone()), tasks);
         let watches = Watches::new(judge, store.clone(), live.clone(), paths.state.clone());
         let monitor = Monitor::new(limits.clone(), keys.clone(), Arc::new(watches.clone()));

@@ -1,6 +1,6 @@
 //! What is known of this computer for judging and running, and how strong its box was found.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::config::{Paths, files};
@@ -10,12 +10,7 @@ use crate::rt;
 
 /// The daemon's own folders: no box shows them.
 pub(super) fn own(paths: &Paths) -> Vec<PathBuf> {
-    vec![
-        paths.config.clone(),
-        paths.data.clone(),
-        paths.state.clone(),
-        paths.runtime.clone(),
-    ]
+    paths.own().map(Path::to_path_buf).to_vec()
 }
 
 /// How strong the box of this computer is. It is tried once for a kernel, its settings, what makes

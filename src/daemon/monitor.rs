@@ -25,7 +25,7 @@ use crate::clock;
 use crate::config::{Live, Mode, Paths};
 use crate::exec::Computer;
 use crate::permission::Engine;
-use crate::remote::{Check, Seen, Unseen, Watch};
+use crate::remote::{Check, Seen, Unseen, Watch, default_mode};
 use crate::rt::CancellationToken;
 use crate::store::device::Store;
 use crate::text::{json, words};
@@ -125,7 +125,7 @@ impl Params {
             cwd: self.cwd.clone(),
             roots,
             command: self.command.clone(),
-            mode: self.mode.unwrap_or(Mode::Edit),
+            mode: self.mode.unwrap_or_else(default_mode),
             timeout: Duration::from_secs(self.timeout),
             stop,
         }
@@ -163,7 +163,7 @@ fn unseen(why: Unseen, asked: &Params, mode: Mode) -> ErrorObjectOwned {
                 asked.timeout
             ),
             "every process it had started was ended with it".to_owned(),
-            "lembas monitor --timeout 600 -- …          (the most)".to_owned(),
+            "lembas monitor --timeout 600 -- COMMAND          (the most)".to_owned(),
         ),
         Unseen::Spawn(why) => (
             "spawn",

@@ -17,11 +17,11 @@ use super::status::{self, Linked};
 use super::table::{self, Parts};
 use super::{about, notify};
 use crate::clock;
-use crate::config::{Live, Paths, watch};
+use crate::config::{Live, Paths, files, watch};
 use crate::link::instance::InstanceFile;
 use crate::link::{Link, LinkConfig, LinkDone, LinkState, Phase};
 use crate::remote;
-use crate::rt::Tasks;
+use crate::rt::{self, Tasks};
 
 /// How long ending may take: commands are given their grace, then the process goes.
 const DRAIN: Duration = Duration::from_secs(20);
@@ -67,6 +67,15 @@ impl Daemon {
             link,
             more,
         } = start;
+        let own = paths.clone();
+        let look = move || {
+            let whole = [own.data.join("spill"), own.hub()];
+            files::private_tree(&own.made(), &|path| {
+                whole.iter().any(|w| path.starts_with(w))
+            })
+        };
+        let strange = rt::blocking(look).await;
+        let strange = strange.unwrap_or_default();
         let (sessions, links, control) = (Tasks::new(), Tasks::new(), Tasks::new());
         let device = Device::build(&paths, &live, &sessions).await?;
         let look = Arc::new(Notify::new());
@@ -82,6 +91,7 @@ impl Daemon {
         });
         if let Some((link, _)) = &link {
             follow_limits(&device, link, &links);
+            follow_way(&device, &live, link, &links);
             notify::follow(link.state(), &control);
         }
 
@@ -111,6 +121,7 @@ impl Daemon {
             what,
             r#box: device.shut.word(),
             page,
+            strange,
             since: clock::now_ms(),
         })?;
         if let Some(more) = more {
@@ -188,6 +199,33 @@ fn follow_limits(device: &Device, link: &Link, tasks: &Tasks) {
         tasks.stop().clone(),
     );
     tasks.spawn("limits", follow);
+}
+
+/// Changes of the way to the instance (`[link]`: certificates, pin, proxy) count for the next dial
+/// and the next request, and there is a next dial now.
+fn follow_way(device: &Device, live: &Live, link: &Link, tasks: &Tasks) {
+    let (http, live, link) = (device.http.clone(), live.clone(), link.clone());
+    let stop = tasks.stop().clone();
+    let mut changes = live.changes();
+    let mut counts = live.now().link.clone();
+    tasks.spawn("way", async move {
+        while let Some(Ok(())) = stop.run_until_cancelled(changes.changed()).await {
+            let now = live.now().link.clone();
+            if now == counts {
+                continue;
+            }
+            match http.renew(&now, about::proxies()) {
+                Ok(()) => {
+                    counts = now;
+                    link.redial("the way to the instance");
+                    link.retry();
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the new settings of the way to the instance are not used");
+                }
+            }
+        }
+    });
 }
 
 /// The link as commands see it.

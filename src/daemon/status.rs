@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::config::{Approvals, Mode};
-use crate::session::{OpenAsk, Summary};
+use crate::session::{OpenAsk, Phase, Progress, Summary};
+use crate::text::{cut, escape};
 
 /// Everything `lembas status` shows. Times are milliseconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +29,9 @@ pub struct Status {
     /// What is wrong with config.toml, while older settings are in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub config_problems: Vec<String>,
+    /// Files and folders of lembas itself that belong to another user.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strange: Vec<PathBuf>,
     pub sessions: Vec<Summary>,
     pub asks: Vec<OpenAsk>,
 }
@@ -84,5 +89,38 @@ impl From<&crate::config::Config> for Limits {
             approvals: remote.approvals,
             approval_timeout_s: remote.approval_timeout,
         }
+    }
+}
+
+/// What a chat is doing, as a command says it on one line.
+pub fn phase(progress: &Progress) -> String {
+    let field = |name: &str| {
+        progress
+            .data
+            .get(name)
+            .and_then(Value::as_str)
+            .map(escape::visible_line)
+    };
+    let of = |text: &str, name: &str| match field(name) {
+        Some(value) => format!("{text} {value}"),
+        None => text.to_owned(),
+    };
+    match progress.phase {
+        Phase::Queued => "waits for its turn".to_owned(),
+        Phase::WaitingForModel => of("waits for", "model"),
+        Phase::LoadingModel => of("loading", "model"),
+        Phase::ReadingPrompt => "reading the prompt".to_owned(),
+        Phase::Thinking => "thinking".to_owned(),
+        Phase::Writing => "writing".to_owned(),
+        Phase::RunningTool => match field("purpose").or_else(|| field("tool")) {
+            Some(what) => format!("running {}", cut::one_line(&what, 60)),
+            None => "running a tool".to_owned(),
+        },
+        Phase::WaitingForPerson => "waits for you".to_owned(),
+        Phase::WaitingForSubagents => "waits for its subagents".to_owned(),
+        Phase::Compacting => "making room in its memory".to_owned(),
+        Phase::Retrying => of("trying again:", "reason"),
+        Phase::Stopped => "stopped".to_owned(),
+        Phase::Failed => of("failed:", "reason"),
     }
 }

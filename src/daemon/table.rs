@@ -1,5 +1,6 @@
 //! What can be asked over the control socket: one table of methods, answered from the device.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -51,6 +52,8 @@ pub struct Parts {
     /// How strong the box of commands is, as the limits say it.
     pub r#box: &'static str,
     pub page: Option<String>,
+    /// Of our own files those that belong to another user.
+    pub strange: Vec<PathBuf>,
     /// When this process began, milliseconds since the epoch.
     pub since: i64,
 }
@@ -186,6 +189,7 @@ async fn status(parts: &Parts) -> Said {
             .iter()
             .map(ToString::to_string)
             .collect(),
+        strange: parts.strange.clone(),
         sessions,
         asks: parts.sessions.asks(&Origin::Local).await,
     };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use tokio::sync::Semaphore;
 
 use crate::agent::origin_text;
 use crate::clock;
@@ -34,6 +35,10 @@ pub struct Watches {
     live: Live,
     /// The folder that long outputs wait in.
     room: PathBuf,
+    /// Whose turn it is to be judged. A command of the longest kind takes many megabytes while it is
+    /// read, and what several threads took at once is not all given back: one at a time, the others
+    /// wait. How many wait is bounded by the calls that a link or the control socket takes.
+    judging: Arc<Semaphore>,
 }
 
 impl Watches {
@@ -43,6 +48,7 @@ impl Watches {
             store,
             live,
             room,
+            judging: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -50,8 +56,13 @@ impl Watches {
         let rules = rules_of(&self.store, &check)
             .await
             .map_err(|error| Unseen::Refused(format!("the rules cannot be read: {error}")))?;
-        match judged(Arc::clone(&self.judge), &self.live, rules, &check).await? {
+        // It is never closed; a turn that does not come would be a judgement that is not given.
+        let turn = self.judging.acquire().await;
+        let turn = turn.map_err(|_| Unseen::Refused("it could not be judged".to_owned()))?;
+        let judged = judged(Arc::clone(&self.judge), &self.live, rules, &check).await?;
+        match judged {
             Judged::Runs(grant) => {
+                drop(turn);
                 let used = self
                     .store
                     .rules_used(grant.rules().to_vec(), clock::now_ms());

@@ -68,7 +68,12 @@ pub struct Computer {
 
 impl Computer {
     /// `own`: this program's own folders (settings, state, tokens), which no command sees.
-    pub fn new(own: Vec<PathBuf>) -> Self {
+    pub fn new(mut own: Vec<PathBuf>) -> Self {
+        // By their names and by where they really are: what is judged has its links followed.
+        let real: Vec<PathBuf> = own.iter().map(|p| crate::permission::resolve(p)).collect();
+        own.extend(real);
+        own.sort();
+        own.dedup();
         Self {
             own,
             ..Self::default()

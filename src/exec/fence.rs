@@ -251,18 +251,18 @@ fn build(run: &Run, scratch: Option<&Path>) -> Result<Fence, ExecError> {
     }
     let mut covers = Covers::default();
     if plan.kind == BoxKind::Roots {
-        covers = writable(&mut args, run, &home);
+        covers = writable(&mut args, run, &home)?;
+    }
+    for path in &plan.also {
+        if path.exists() {
+            args.bind("--ro-bind", path, path);
+        }
     }
     credentials(&mut args, run, &home);
     if plan.sees == Sees::Roots {
         secrets(&mut args, run);
     }
     sockets(&mut args, run);
-    for path in &plan.also {
-        if path.exists() {
-            args.bind("--ro-bind", path, path);
-        }
-    }
     if plan.sees == Sees::Roots {
         args.add(&["--remount-ro", "/tmp", "--remount-ro", "/"]);
     }
@@ -333,7 +333,7 @@ fn is_link(path: &Path) -> bool {
 }
 
 /// Binds protected names read-only in the writable folders and covers missing ones.
-fn writable(args: &mut Arguments, run: &Run, home: &Path) -> Covers {
+fn writable(args: &mut Arguments, run: &Run, home: &Path) -> Result<Covers, ExecError> {
     let plan = &run.r#box;
     // A released path, what lies beneath it, and what it lies in.
     let released = |path: &Path| {
@@ -341,7 +341,8 @@ fn writable(args: &mut Arguments, run: &Run, home: &Path) -> Covers {
             .iter()
             .any(|r| r.starts_with(path) || path.starts_with(r))
     };
-    let names = protected::names(&plan.roots, &run.cwd, home, &released);
+    let names = protected::names(&plan.roots, &run.cwd, home, &plan.own, &released)
+        .map_err(|many| ExecError::TooMany(many.0))?;
     for folder in &names.pins {
         if !is_link(folder) && folder.is_dir() {
             args.bind("--bind", folder, folder);
@@ -367,7 +368,7 @@ fn writable(args: &mut Arguments, run: &Run, home: &Path) -> Covers {
         args.path("--tmpfs", path);
         args.path("--remount-ro", path);
     }
-    covers
+    Ok(covers)
 }
 
 /// A repository whose own files may change: hooks and settings stay as they are, at its top and in
@@ -402,8 +403,10 @@ fn kept(args: &mut Arguments, git: &Path, released: &dyn Fn(&Path) -> bool) {
     }
 }
 
-/// Covers what holds credentials, and this program's own folders.
+/// Covers what holds credentials, and this program's own folders. Of credentials that the person
+/// said yes to only what was named is put back; nothing puts back what is our own.
 fn credentials(args: &mut Arguments, run: &Run, home: &Path) {
+    let plan = &run.r#box;
     let listed = permission()
         .hardline
         .protected
@@ -413,31 +416,35 @@ fn credentials(args: &mut Arguments, run: &Run, home: &Path) {
             Place::Home => home.join(&e.path),
             _ => PathBuf::from(&e.path),
         });
-    for path in listed.chain(run.r#box.own.iter().cloned()) {
-        let real = crate::permission::resolve(&path);
+    let own: Vec<PathBuf> = plan
+        .own
+        .iter()
+        .map(|p| crate::permission::resolve(p))
+        .collect();
+    let listed = listed.map(|path| crate::permission::resolve(&path));
+    for real in listed.chain(own.iter().cloned()) {
         let Ok(meta) = real.metadata() else { continue };
+        let shown = |folders: &[PathBuf]| folders.iter().any(|folder| real.starts_with(folder));
+        let named = shown(&plan.roots) || shown(&plan.also);
         // What lies in a folder that is not visible at all cannot be covered there.
         let hidden = ["/tmp", "/run", "/var/tmp"]
             .iter()
-            .any(|f| real.starts_with(f))
-            && !run.r#box.roots.iter().any(|root| real.starts_with(root));
-        let unseen = run.r#box.sees == Sees::Roots
-            && !real.starts_with("/etc")
-            && !run.r#box.roots.iter().any(|root| real.starts_with(root));
-        if hidden
-            || unseen
-            || run
-                .r#box
-                .also
-                .iter()
-                .any(|a| a.starts_with(&real) || real.starts_with(a))
-        {
+            .any(|f| real.starts_with(f));
+        let unseen = plan.sees == Sees::Roots && !real.starts_with("/etc");
+        let within: Vec<&PathBuf> = plan.also.iter().filter(|a| a.starts_with(&real)).collect();
+        if (hidden || unseen) && !named && within.is_empty() {
             continue;
         }
         if meta.is_dir() {
             args.path("--tmpfs", &real);
         } else {
             args.bind("--ro-bind", Path::new("/dev/null"), &real);
+        }
+        let ours = |path: &Path| own.iter().any(|own| path.starts_with(own));
+        for path in within {
+            if !ours(path) && path.exists() {
+                args.bind("--ro-bind", path, path);
+            }
         }
     }
 }

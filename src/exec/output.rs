@@ -207,7 +207,8 @@ fn unfinished(bytes: &[u8]) -> usize {
 
 async fn create(path: &std::path::Path) -> std::io::Result<tokio::fs::File> {
     if let Some(folder) = path.parent() {
-        tokio::fs::create_dir_all(folder).await?;
+        let mut folders = tokio::fs::DirBuilder::new();
+        folders.recursive(true).mode(0o700).create(folder).await?;
     }
     let mut options = tokio::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);

@@ -29,19 +29,29 @@ pub(super) struct Names {
     pub(super) pins: Vec<PathBuf>,
 }
 
+/// A folder with more in it than is looked through: what is protected there is not all known, so
+/// nothing can be made writable in it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooMany(pub(super) PathBuf);
+
 /// Looks for protected names at any depth of the roots (bounded) and for missing ones at the
-/// roots, the folder of work and those between. What is released is not covered.
+/// roots, the folder of work and those between. What is released is not covered. `own`: this
+/// program's own folders, which are covered elsewhere as credential stores are.
+///
+/// # Errors
+/// The first root that has more folders than are looked through.
 pub(super) fn names(
     roots: &[PathBuf],
     cwd: &Path,
     home: &Path,
+    own: &[PathBuf],
     released: &dyn Fn(&Path) -> bool,
-) -> Names {
+) -> Result<Names, TooMany> {
     let mut names = Names::default();
     let mut missing = Vec::new();
     let mut pins = std::collections::BTreeSet::new();
     for root in roots {
-        for found in walked(root) {
+        for found in walked(root)? {
             if found
                 .file_name()
                 .is_some_and(|n| n.eq_ignore_ascii_case(".git"))
@@ -92,10 +102,20 @@ pub(super) fn names(
             }
         }
     }
+    for path in covered_whole(home).chain(own.iter().cloned()) {
+        let path = crate::permission::resolve(&path);
+        let root = roots.iter().find(|root| path.starts_with(root));
+        // Only what is there can be renamed away.
+        pins.extend(
+            root.into_iter()
+                .flat_map(|root| between(root, &path))
+                .filter(|p| p.is_dir()),
+        );
+    }
     names.missing = Covers::take(missing, &mut names.there);
     // A set of paths is in the order of their parts: what lies above comes first.
     names.pins = pins.into_iter().collect();
-    names
+    Ok(names)
 }
 
 /// The folders strictly between a root and a path beneath it, from the top down.
@@ -125,6 +145,17 @@ fn fixed(roots: &[PathBuf], home: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// What may not even be read: covered as a whole.
+fn covered_whole(home: &Path) -> impl Iterator<Item = PathBuf> + '_ {
+    let listed = permission().hardline.protected.iter();
+    let listed = listed.filter(|e| e.access == Access::All);
+    listed.filter_map(move |e| match e.place {
+        Place::Anywhere => None,
+        Place::Home => Some(home.join(&e.path)),
+        _ => Some(PathBuf::from(&e.path)),
+    })
+}
+
 /// Names that are covered where they are missing.
 fn covered() -> impl Iterator<Item = &'static str> {
     permission()
@@ -144,34 +175,34 @@ static WALKS: LazyLock<Mutex<Walks>> = LazyLock::new(|| Mutex::new(HashMap::new(
 /// How long a walk counts.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// The most folders of one walk; in larger trees what lies deepest is not found.
-const MOST_FOLDERS: usize = 8_000;
+/// The most folders of one walk. In a larger tree nothing is boxed with a writable root.
+pub(super) const MOST_FOLDERS: usize = 32_000;
 
 /// The most walks that are remembered; then all are forgotten.
 const MOST_WALKS: usize = 64;
 
-fn walked(root: &Path) -> Vec<PathBuf> {
+fn walked(root: &Path) -> Result<Vec<PathBuf>, TooMany> {
     let now = clock::instant();
     if let Some((when, found)) = WALKS.lock().get(root)
         && now.duration_since(*when) < FRESH
     {
         // What was taken away since cannot be bound.
-        return found
+        return Ok(found
             .iter()
             .filter(|p| p.symlink_metadata().is_ok())
             .cloned()
-            .collect();
+            .collect());
     }
-    let found = walk(root);
+    let found = walk(root, MOST_FOLDERS)?;
     let mut walks = WALKS.lock();
     if walks.len() >= MOST_WALKS {
         walks.clear();
     }
     walks.insert(root.to_path_buf(), (now, found.clone()));
-    found
+    Ok(found)
 }
 
-fn walk(root: &Path) -> Vec<PathBuf> {
+fn walk(root: &Path, most: usize) -> Result<Vec<PathBuf>, TooMany> {
     let single: Vec<&str> = entries().filter(|p| !p.contains('/')).collect();
     let double: Vec<(&str, &str)> = entries().filter_map(|p| p.split_once('/')).collect();
     let mut found = Vec::new();
@@ -179,8 +210,8 @@ fn walk(root: &Path) -> Vec<PathBuf> {
     let mut folders = 0;
     while let Some(folder) = work.pop_front() {
         folders += 1;
-        if folders > MOST_FOLDERS {
-            break;
+        if folders > most {
+            return Err(TooMany(root.to_path_buf()));
         }
         let Ok(entries) = std::fs::read_dir(&folder) else {
             continue;
@@ -207,7 +238,7 @@ fn walk(root: &Path) -> Vec<PathBuf> {
             }
         }
     }
-    found
+    Ok(found)
 }
 
 fn entries() -> impl Iterator<Item = &'static str> {
@@ -281,7 +312,10 @@ mod tests {
         std::fs::create_dir_all(home.join("a/.vscode")).unwrap();
         std::fs::write(home.join("a/.vscode/tasks.json"), "").unwrap();
         let roots = [home.clone()];
-        let names = names(&roots, &home, &home, &|path| path.ends_with(".profile"));
+        std::fs::create_dir_all(home.join("b/own")).unwrap();
+        let own = [home.join("b/own")];
+        let released = |path: &Path| path.ends_with(".profile");
+        let names = names(&roots, &home, &home, &own, &released).unwrap();
         assert!(names.there.contains(&home.join(".bashrc")), "{names:?}");
         // What is missing cannot be made either, nor the folder in which it would lie.
         for missing in [".zshrc", ".config"] {
@@ -291,12 +325,26 @@ mod tests {
         let released = home.join(".profile");
         assert!(!names.missing.paths.contains(&released));
         // None of the folders above can be renamed away.
-        for pin in ["a", "a/b", "a/.vscode"] {
+        for pin in ["a", "a/b", "a/.vscode", "b"] {
             assert!(names.pins.contains(&home.join(pin)), "{pin}: {names:?}");
         }
         let depth = |path: &PathBuf| path.components().count();
         let place = |name: &str| names.pins.iter().position(|p| *p == home.join(name));
         assert!(place("a") < place("a/b"), "{names:?}");
         assert!(names.pins.iter().all(|pin| depth(pin) > depth(&home)));
+    }
+
+    #[test]
+    fn a_tree_that_is_not_looked_through_whole_is_told_from_one_that_is() {
+        let base = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(base.path().join("a/b/c/.git")).unwrap();
+        std::fs::create_dir(base.path().join("node_modules")).unwrap();
+        // Itself and three more; what is the same to everyone is not counted.
+        let found = walk(base.path(), 4).unwrap();
+        assert_eq!(found, [base.path().join("a/b/c/.git")]);
+        assert_eq!(
+            walk(base.path(), 3),
+            Err(TooMany(base.path().to_path_buf()))
+        );
     }
 }

@@ -16,6 +16,8 @@ pub struct Scope<'a> {
     folder: &'a Path,
     /// Files whose content asks on reading (secrets): a search passes them by.
     private: fn(&Path) -> bool,
+    /// What lies beneath the folder and is not entered.
+    closed: &'a [PathBuf],
 }
 
 impl std::fmt::Debug for Scope<'_> {
@@ -30,13 +32,17 @@ impl<'a> Scope<'a> {
     /// # Errors
     /// When the grant does not name the folder.
     pub fn new(
-        grant: &Grant,
+        grant: &'a Grant,
         folder: &'a Path,
         private: fn(&Path) -> bool,
     ) -> Result<Self, FsError> {
         match &grant.request().action {
             Action::Read { paths } if paths.iter().any(|named| folder.starts_with(named)) => {
-                Ok(Self { folder, private })
+                Ok(Self {
+                    folder,
+                    private,
+                    closed: grant.closed(),
+                })
             }
             _ => Err(FsError::NotJudged(folder.to_owned())),
         }
@@ -50,15 +56,18 @@ impl<'a> Scope<'a> {
         (self.private)(path)
     }
 
-    /// The walk: hidden files are in, `.git` and what is ignored are out.
+    /// The walk: hidden files are in, `.git`, what is ignored and what is closed are out.
     pub(super) fn builder(&self, depth: Option<usize>) -> WalkBuilder {
         let mut builder = WalkBuilder::new(self.folder);
+        let closed = self.closed.to_vec();
         builder
             .hidden(false)
             .follow_links(false)
             .require_git(false)
             .max_depth(depth)
-            .filter_entry(|entry| entry.file_name() != ".git");
+            .filter_entry(move |entry| {
+                entry.file_name() != ".git" && !closed.iter().any(|path| path == entry.path())
+            });
         builder
     }
 }

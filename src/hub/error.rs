@@ -6,6 +6,11 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use crate::store::db::StoreError;
+use crate::text::escape;
+
+/// Characters of a text or a reason. What is quoted in it may be the asker's own, and is not
+/// echoed at length.
+const MOST: usize = 1000;
 
 /// `{ "error": { "code", "text", "why"?, "try"? } }` with its status.
 #[derive(Debug)]
@@ -165,8 +170,12 @@ fn step(code: &str, status: StatusCode) -> &'static str {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut said = *self.0;
+        if let Some(Value::String(why)) = said.more.get_mut("why") {
+            *why = escape::bounded(why, MOST);
+        }
+        let text = escape::bounded(&said.text, MOST);
         said.more.insert("code".to_owned(), said.code.into());
-        said.more.insert("text".to_owned(), said.text.into());
+        said.more.insert("text".to_owned(), text.into());
         said.more
             .entry("try")
             .or_insert_with(|| step(said.code, said.status).into());

@@ -19,7 +19,7 @@ use super::error::ApiError;
 use super::front::{self, Remote};
 use super::gate::What;
 use super::pairing::{INTERVAL, LIFE, Poll};
-use super::{PROTOCOL, Shared, devices};
+use super::{PROTOCOL, Shared, asks, devices};
 use crate::ids::{random_bytes, random_hex};
 use crate::store::hub::devices::NewDevice;
 
@@ -267,6 +267,7 @@ async fn revoke(State(shared): State<Arc<Shared>>, form: Filled) -> Response {
     match shared.store.revoke_token(token).await {
         Ok(Some(device)) => {
             shared.links.revoke(&device);
+            asks::over_with_device(&shared, &device).await;
             devices::tell(&shared, &device).await;
             StatusCode::OK.into_response()
         }

@@ -12,6 +12,7 @@ use crate::store::db::StoreError;
 use crate::store::hub::asks::Ask;
 use crate::store::hub::chats::Chat;
 use crate::store::hub::devices::Device;
+use crate::store::hub::tokens::UNLINKED;
 
 /// A computer.
 pub(crate) async fn device(shared: &Shared, d: &Device) -> Result<Value, StoreError> {
@@ -36,6 +37,9 @@ pub(crate) async fn device(shared: &Shared, d: &Device) -> Result<Value, StoreEr
     });
     if let (Some(why), Some(map)) = (&d.revoked_why, value.as_object_mut()) {
         map.insert("why".to_owned(), why.clone().into());
+        // Whose doing it was: a person's here, or the computer's own.
+        let by = if why == UNLINKED { "computer" } else { "page" };
+        map.insert("ended_by".to_owned(), by.into());
     }
     Ok(value)
 }

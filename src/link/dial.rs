@@ -47,7 +47,8 @@ pub(super) async fn dial(
     boot: &str,
     take: bool,
 ) -> Result<Socket, Refusal> {
-    let damaged = || failed("the file instance.json is damaged: run lembas link <url>");
+    let damaged =
+        || failed("the file instance.json is damaged: run lembas link https://your.address");
     let url = Url::parse(&instance.link).map_err(|_| damaged())?;
     origin::check_credential(&url).map_err(|error| failed(error.to_string()))?;
     let device = instance.device.as_str();

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use reqwest::{Url, redirect};
 
 pub use proxy::{Proxy, ProxyError, ProxyVars};
@@ -48,9 +49,10 @@ pub enum HttpError {
     Client(String),
 }
 
-/// Trust, proxy and client. Cheap to clone; nothing is read from disk before it is needed.
+/// Trust, proxy and client. Cheap to clone, and all clones are renewed together; nothing is read
+/// from disk before it is needed.
 #[derive(Clone, Debug)]
-pub struct Http(Arc<Inner>);
+pub struct Http(Arc<ArcSwap<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
@@ -64,22 +66,24 @@ struct Inner {
 impl Http {
     /// From the person's settings and the proxy variables of the environment.
     pub fn new(settings: &config::Link, vars: ProxyVars) -> Result<Self, HttpError> {
-        let pin = settings.pin.as_deref().map(Pin::read);
-        Ok(Self(Arc::new(Inner {
-            ca_file: settings.ca_file.clone(),
-            pin: pin.transpose()?,
-            proxies: proxy::Proxies::new(settings.proxy.as_deref(), vars)?,
-            tls: OnceLock::new(),
-            client: OnceLock::new(),
-        })))
+        let inner = Inner::new(settings, vars)?;
+        Ok(Self(Arc::new(ArcSwap::from_pointee(inner))))
+    }
+
+    /// Other settings, for everything that is begun from now on; what is on its way goes on as it
+    /// is. With settings that cannot be used all stays as it was.
+    pub fn renew(&self, settings: &config::Link, vars: ProxyVars) -> Result<(), HttpError> {
+        self.0.store(Arc::new(Inner::new(settings, vars)?));
+        Ok(())
     }
 
     /// The client. It follows redirects inside an origin only; any other is given back as it is.
     pub fn client(&self) -> Result<reqwest::Client, HttpError> {
-        if let Some(client) = self.0.client.get() {
+        let inner = self.0.load_full();
+        if let Some(client) = inner.client.get() {
             return Ok(client.clone());
         }
-        let mut tls = (*self.tls()?).clone();
+        let mut tls = (*inner.tls()?).clone();
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let inside = redirect::Policy::custom(|attempt| {
             let from = attempt.previous().last();
@@ -90,7 +94,7 @@ impl Http {
                 attempt.stop()
             }
         });
-        let proxies = self.0.proxies.clone();
+        let proxies = inner.proxies.clone();
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
             .user_agent(USER_AGENT)
@@ -106,22 +110,39 @@ impl Http {
         let client = client
             .build()
             .map_err(|error| HttpError::Client(super::words::cause(&error)))?;
-        Ok(self.0.client.get_or_init(|| client).clone())
+        Ok(inner.client.get_or_init(|| client).clone())
     }
 
     /// Trust for a TLS stream of our own, over which HTTP/1.1 is spoken.
     pub fn tls(&self) -> Result<Arc<rustls::ClientConfig>, HttpError> {
-        if let Some(tls) = self.0.tls.get() {
-            return Ok(Arc::clone(tls));
-        }
-        let mut tls = tls::config(self.0.ca_file.as_deref(), self.0.pin.as_ref())?;
-        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Arc::clone(self.0.tls.get_or_init(|| Arc::new(tls))))
+        self.0.load().tls()
     }
 
     /// The proxy through which `url` is reached.
     pub fn proxy(&self, url: &Url) -> Option<Proxy> {
-        self.0.proxies.pick(url).cloned()
+        self.0.load().proxies.pick(url).cloned()
+    }
+}
+
+impl Inner {
+    fn new(settings: &config::Link, vars: ProxyVars) -> Result<Self, HttpError> {
+        let pin = settings.pin.as_deref().map(Pin::read);
+        Ok(Self {
+            ca_file: settings.ca_file.clone(),
+            pin: pin.transpose()?,
+            proxies: proxy::Proxies::new(settings.proxy.as_deref(), vars)?,
+            tls: OnceLock::new(),
+            client: OnceLock::new(),
+        })
+    }
+
+    fn tls(&self) -> Result<Arc<rustls::ClientConfig>, HttpError> {
+        if let Some(tls) = self.tls.get() {
+            return Ok(Arc::clone(tls));
+        }
+        let mut tls = tls::config(self.ca_file.as_deref(), self.pin.as_ref())?;
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::clone(self.tls.get_or_init(|| Arc::new(tls))))
     }
 }
 

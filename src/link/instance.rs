@@ -56,9 +56,11 @@ impl Instance {
 pub enum InstanceError {
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("{path} cannot be understood: link this computer again (lembas link <url>)")]
+    #[error(
+        "{path} cannot be understood: link this computer again (lembas link https://your.address)"
+    )]
     Unreadable { path: PathBuf },
-    #[error("this computer is not linked: run lembas link <url>")]
+    #[error("this computer is not linked: run lembas link https://your.address")]
     NotLinked,
     #[error("a token is 20 to 512 characters of A–Z a–z 0–9 - . _ ~ + / =")]
     BadToken,

@@ -2,9 +2,10 @@
 
 mod places;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-pub(super) use self::places::Ground;
+pub(super) use self::places::{Ground, Looks};
 use self::places::{Places, literal, meant, read_word, write_word};
 use super::rule::{Wanted, wanted};
 use super::{git, paths, programs, reader};
@@ -98,14 +99,21 @@ pub(super) fn doubt(doubt: &Doubt) -> Part {
 pub(super) fn parts(script: &Script, ground: &Ground<'_>) -> Vec<Part> {
     let mut places = Places::of(ground);
     let mut found: Vec<Part> = script.doubts.iter().map(doubt).collect();
+    let defined = script.defined.iter().map(String::as_str).collect();
     for invocation in &script.invocations {
-        found.push(invoked(invocation, script, ground, &mut places));
+        found.push(invoked(invocation, &defined, ground, &mut places));
     }
     for assignment in &script.assignments {
         found.extend(assigned(assignment));
     }
     for redirect in &script.redirects {
         found.extend(redirected(redirect, ground, &places));
+    }
+    if ground.overlooks() {
+        found.push(doubt(&Doubt {
+            kind: DoubtKind::Bound,
+            segment: String::new(),
+        }));
     }
     found
 }
@@ -150,7 +158,7 @@ fn redirected(redirect: &Redirect, ground: &Ground<'_>, places: &Places) -> Opti
     if redirect.writes {
         write_word(&redirect.target, &mut part, ground, places);
         if let Some(path) = meant(&redirect.target, ground, places).first() {
-            part.wanted = Some(Wanted::File(paths::resolve(path)));
+            part.wanted = Some(Wanted::File(ground.real(path)));
         }
     } else {
         read_word(&redirect.target, &mut part, ground, places);
@@ -161,14 +169,14 @@ fn redirected(redirect: &Redirect, ground: &Ground<'_>, places: &Places) -> Opti
 /// One invocation.
 fn invoked(
     invocation: &Invocation,
-    script: &Script,
+    defined: &HashSet<&str>,
     ground: &Ground<'_>,
     places: &mut Places,
 ) -> Part {
     let program = invocation.program().unwrap_or_default();
-    let name = known_name(program, script, ground);
+    let name = known_name(program, defined, ground);
     let shown = if program.is_empty() {
-        invocation.words.first().map_or("it", |w| w.raw.as_str())
+        invocation.words.first().map_or("it", |w| &*w.raw)
     } else {
         program
     };
@@ -219,8 +227,12 @@ fn declares(name: &str) -> bool {
 
 /// The name under which the tables know the program: a bare word that is no function or alias of
 /// the text, or a path into a trusted folder.
-fn known_name<'a>(program: &'a str, script: &Script, ground: &Ground<'_>) -> Option<&'a str> {
-    if program.is_empty() || script.defined.iter().any(|d| d == program) {
+fn known_name<'a>(
+    program: &'a str,
+    defined: &HashSet<&str>,
+    ground: &Ground<'_>,
+) -> Option<&'a str> {
+    if program.is_empty() || defined.contains(program) {
         return None;
     }
     if !program.contains('/') {
@@ -231,7 +243,10 @@ fn known_name<'a>(program: &'a str, script: &Script, ground: &Ground<'_>) -> Opt
     let spelled = paths::spelled(folder);
     (folder.is_absolute()
         && ground.path.contains(&spelled)
-        && paths::resolve(path).starts_with(paths::resolve(&spelled).parent()?))
+        && !ground.overlooks()
+        && ground
+            .real(path)
+            .starts_with(ground.real(&spelled).parent()?))
     .then_some(name)
 }
 
@@ -268,38 +283,31 @@ fn harmless_wrapper(invocation: &Invocation, name: Option<&str>) -> bool {
 
 /// Words of any program that name what holds credentials.
 fn credentials(invocation: &Invocation, part: &mut Part, ground: &Ground<'_>, places: &Places) {
-    for word in invocation.words.iter().skip(1) {
+    let mut seen = HashSet::new();
+    let mut look = |word: &Word| {
         let text = word.text();
-        let value = text.split_once('=').map_or(0, |(name, _)| name.len() + 1);
-        for word in [word.clone(), word.after(value)] {
-            let text = word.text();
-            if !text.contains('/')
-                && !text.starts_with('.')
-                && !word.tilde
-                && !word.raw.contains("$HOME")
-            {
+        let path = text.contains('/') || text.starts_with('.') || word.tilde;
+        if !path && !word.raw.contains("$HOME") {
+            return;
+        }
+        for path in meant(word, ground, places) {
+            let real = ground.real(&path);
+            let Some(hit) = paths::protected(&real, ground.home, ground.own) else {
                 continue;
-            }
-            for path in meant(&word, ground, places) {
-                let real = paths::resolve(&path);
-                let Some(hit) = paths::protected(&real, ground.home, ground.own) else {
-                    continue;
-                };
-                let finding = Finding::Protected {
-                    path: real.clone(),
+            };
+            if hit.access == Access::All && !ground.released(&real) && seen.insert(real.clone()) {
+                part.findings.push(Finding::Protected {
+                    path: real,
                     text: hit.text,
                     read: true,
-                };
-                if hit.access == Access::All
-                    && !ground.released(&real)
-                    && !part.findings.contains(&finding)
-                {
-                    part.findings.push(finding);
-                }
+                });
             }
-            if value == 0 {
-                break;
-            }
+        }
+    };
+    for word in invocation.words.iter().skip(1) {
+        look(word);
+        if let Some((name, _)) = word.text().split_once('=') {
+            look(&word.after(name.len() + 1));
         }
     }
 }
@@ -337,7 +345,7 @@ fn looked(
                 .first()
                 .and_then(|w| literal(w, ground))
                 .map_or_else(|| at.clone(), |to| at.join(to));
-            part.starts = part.starts.take().or_else(|| git::starts(&folder));
+            part.starts = part.starts.take().or_else(|| ground.starts(&folder));
         }
         part.sealed |= places.unknown;
         if places.unknown {

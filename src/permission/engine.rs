@@ -3,6 +3,7 @@
 mod execute;
 mod files;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -195,6 +196,13 @@ impl Judging<'_> {
     fn protected(&self, path: &Path, text: &str, read: bool) -> Ruling {
         let what = if read { "read or changed" } else { "changed" };
         let shown = path.display();
+        if paths::beneath(path, &self.engine.facts.own()) {
+            return Ruling::of(
+                Level::Refuse,
+                "protected",
+                format!("{shown} is protected ({text}): it is not {what}, whoever asks."),
+            );
+        }
         if self.remote() {
             return Ruling::of(
                 Level::Refuse,
@@ -267,14 +275,19 @@ impl Judging<'_> {
                 .map_or("", |run| run.r#box.kind.word())
                 .to_owned(),
         };
-        Grant::new(
-            self.request.clone(),
-            digest,
-            allowed,
-            subject.run,
-            subject.places,
-        )
-        .by(rules.iter().map(|known| known.id.clone()).collect())
+        let closed = match &self.request.action {
+            Action::Read { .. } => paths::closed(
+                &subject.places,
+                &self.engine.facts.home(),
+                &self.engine.facts.own(),
+                &self.context.released,
+            ),
+            _ => Vec::new(),
+        };
+        let (run, places) = (subject.run, subject.places);
+        Grant::new(self.request.clone(), digest, allowed, run, places)
+            .closing(closed)
+            .by(rules.iter().map(|known| known.id.clone()).collect())
     }
 
     fn ask(
@@ -287,14 +300,9 @@ impl Judging<'_> {
     ) -> Verdict {
         let asking = rulings.iter().filter(|r| r.level > Level::Allow);
         let wanted: Option<Vec<_>> = asking.map(|r| r.wanted.as_ref()).collect();
-        let mut patterns: Vec<Pattern> = Vec::new();
-        for wanted in wanted.iter().flatten() {
-            if let Some(made) = pattern(wanted)
-                && !patterns.contains(&made)
-            {
-                patterns.push(made);
-            }
-        }
+        let mut seen = HashSet::new();
+        let made = wanted.iter().flatten().filter_map(|w| pattern(w));
+        let patterns: Vec<Pattern> = made.filter(|p| seen.insert(p.clone())).collect();
         let kind = subject.run.as_ref().map(|run| run.r#box.kind);
         let once = level == Level::AskOnce || wanted.is_none() || patterns.is_empty();
         let scopes = if once {

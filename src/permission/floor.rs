@@ -1,9 +1,12 @@
 //! The floor: commands that are refused in every mode, on every reading of the text.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use super::paths::pattern;
-use crate::shell::{Found, Word};
+use crate::shell::{Found, Word, shown};
 use crate::spec::permission::{Floor, permission};
 
 /// A command of the floor that was found: the class' words and the segment.
@@ -13,44 +16,87 @@ pub(super) struct Hit {
     pub(super) segment: String,
 }
 
+/// The classes by what they are known by: most commands are of none.
+struct Index {
+    names: HashMap<&'static str, Vec<usize>>,
+    /// Names with a `*`.
+    patterns: Vec<(&'static str, usize)>,
+    redirects: Vec<usize>,
+}
+
+static INDEX: LazyLock<Index> = LazyLock::new(|| {
+    let mut index = Index {
+        names: HashMap::new(),
+        patterns: Vec::new(),
+        redirects: Vec::new(),
+    };
+    for (at, class) in permission().hardline.commands.iter().enumerate() {
+        for name in &class.programs {
+            if name.contains('*') {
+                index.patterns.push((name, at));
+            } else {
+                index.names.entry(name).or_default().push(at);
+            }
+        }
+        if !class.redirects.is_empty() {
+            index.redirects.push(at);
+        }
+    }
+    index
+});
+
 /// Looks for commands of the floor among what the wide reader found.
 pub(super) fn find(text: &str, found: &[Found], home: &Path) -> Option<Hit> {
     let classes = &permission().hardline.commands;
-    for class in classes {
-        if class.bomb && bomb(text) {
+    if let Some(class) = classes.iter().find(|class| class.bomb)
+        && bomb(text)
+    {
+        return Some(Hit {
+            text: &class.text,
+            segment: crate::shell::segment(text),
+        });
+    }
+    let index = &*INDEX;
+    for (place, command) in found.iter().enumerate() {
+        let name = command.words.first().map(Word::text).unwrap_or_default();
+        let name = name.rsplit('/').next().unwrap_or_default();
+        let name = if name.bytes().any(|b| b.is_ascii_uppercase()) {
+            Cow::Owned(name.to_ascii_lowercase())
+        } else {
+            Cow::Borrowed(name)
+        };
+        let named = index.names.get(&*name).into_iter().flatten();
+        let patterned = index.patterns.iter().filter(|(p, _)| pattern(p, &name));
+        let mut at: Vec<usize> = named.copied().chain(patterned.map(|(_, at)| *at)).collect();
+        if command.redirects.iter().any(|r| r.writes) {
+            at.extend(&index.redirects);
+        }
+        // The first class of the list that it is of is told.
+        at.sort_unstable();
+        let mut hit = at.iter().filter_map(|at| classes.get(*at));
+        if let Some(class) = hit.find(|class| matches(class, &name, command, home)) {
             return Some(Hit {
                 text: &class.text,
-                segment: crate::shell::segment(text),
+                segment: shown(found, place),
             });
-        }
-    }
-    for command in found {
-        for class in classes {
-            if matches(class, command, home) {
-                return Some(Hit {
-                    text: &class.text,
-                    segment: command.segment.clone(),
-                });
-            }
         }
     }
     None
 }
 
-fn matches(class: &Floor, command: &Found, home: &Path) -> bool {
+fn matches(class: &Floor, name: &str, command: &Found, home: &Path) -> bool {
     let writes = command.redirects.iter().filter(|r| r.writes);
-    if writes
-        .map(|r| plain_path(&r.target, home))
-        .any(|target| class.redirects.iter().any(|p| pattern(p, &target)))
+    if !class.redirects.is_empty()
+        && writes
+            .map(|r| plain_path(&r.target, home))
+            .any(|target| class.redirects.iter().any(|p| pattern(p, &target)))
     {
         return true;
     }
-    let Some((program, arguments)) = command.words.split_first() else {
+    let Some((_, arguments)) = command.words.split_first() else {
         return false;
     };
-    let name = program.text().rsplit('/').next().unwrap_or_default();
-    let name = name.to_ascii_lowercase();
-    if !class.programs.iter().any(|p| pattern(p, &name)) {
+    if !class.programs.iter().any(|p| pattern(p, name)) {
         return false;
     }
     let bare = class.paths.is_empty() && class.arguments.is_empty() && class.last.is_empty();

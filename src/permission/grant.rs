@@ -19,6 +19,8 @@ pub struct Grant {
     places: Vec<PathBuf>,
     /// The rules that let it through.
     rules: Vec<String>,
+    /// Of a read: what beneath its folders is not looked into.
+    closed: Vec<PathBuf>,
 }
 
 /// How a command runs: what was judged, and nothing else.
@@ -96,6 +98,7 @@ impl Grant {
             allowed,
             run,
             places,
+            closed: Vec::new(),
             rules: Vec::new(),
         }
     }
@@ -104,6 +107,11 @@ impl Grant {
         rules.sort();
         rules.dedup();
         self.rules = rules;
+        self
+    }
+
+    pub(super) fn closing(mut self, closed: Vec<PathBuf>) -> Self {
+        self.closed = closed;
         self
     }
 
@@ -128,6 +136,11 @@ impl Grant {
     /// Where the paths of a read or write really are, in the order of the request.
     pub fn places(&self) -> &[PathBuf] {
         &self.places
+    }
+    /// What beneath the folders of a read is not looked into on the way: credential stores, this
+    /// program's own folders.
+    pub fn closed(&self) -> &[PathBuf] {
+        &self.closed
     }
 
     #[cfg(any(test, feature = "testing"))]

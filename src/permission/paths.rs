@@ -9,6 +9,15 @@ use crate::spec::permission::{Access, Place, Protected, permission};
 pub(super) struct Hit {
     pub(super) access: Access,
     pub(super) text: &'static str,
+    /// It is this program's own: nothing releases it, and nobody is asked.
+    pub(super) own: bool,
+}
+
+impl Hit {
+    /// Whether the person released it beforehand.
+    pub(super) fn released(&self, path: &Path, released: &[PathBuf]) -> bool {
+        !self.own && beneath(path, released)
+    }
 }
 
 /// The path with `.`, `..` and doubled slashes taken out by spelling alone.
@@ -31,11 +40,18 @@ pub(super) fn spelled(path: &Path) -> PathBuf {
 
 /// Where a path really is: links of every existing part followed, the missing rest spelled out.
 pub fn resolve(path: &Path) -> PathBuf {
-    // A chain of links longer than this is left as it stands, which then lies outside.
-    const MOST_PARTS: usize = 4_096;
+    resolve_within(path, &mut { MOST_PARTS }).unwrap_or_else(|| spelled(path))
+}
+
+/// A path with more missing parts, or links that lead nowhere, is left as it stands.
+const MOST_PARTS: usize = 4_096;
+
+/// The same with so many looks at the disk, which are counted down; none when they do not suffice.
+pub(super) fn resolve_within(path: &Path, looks: &mut usize) -> Option<PathBuf> {
     let mut missing = Vec::new();
     let mut at = path.to_path_buf();
-    for _ in 0..MOST_PARTS {
+    while *looks > 0 {
+        *looks -= 1;
         match at.canonicalize() {
             Ok(mut found) => {
                 for part in missing.iter().rev() {
@@ -46,7 +62,7 @@ pub fn resolve(path: &Path) -> PathBuf {
                         Part::Name(name) => found.push(name),
                     }
                 }
-                return found;
+                return Some(found);
             }
             Err(_) => {
                 // A link that leads nowhere: what would be made is its target.
@@ -62,16 +78,16 @@ pub fn resolve(path: &Path) -> PathBuf {
                     Some(Component::Normal(name)) => missing.push(Part::Name(name.to_owned())),
                     Some(Component::ParentDir) => missing.push(Part::Up),
                     Some(Component::CurDir) => {}
-                    _ => break,
+                    _ => return Some(spelled(path)),
                 }
                 at = parts.as_path().to_path_buf();
                 if at.as_os_str().is_empty() {
-                    break;
+                    return Some(spelled(path));
                 }
             }
         }
     }
-    spelled(path)
+    None
 }
 
 enum Part {
@@ -100,16 +116,24 @@ pub(super) fn protected(path: &Path, home: &Path, own: &[PathBuf]) -> Option<Hit
         return Some(Hit {
             access: Access::All,
             text: "lembas' own tokens, rules and sessions",
+            own: true,
         });
     }
+    let names: Vec<&str> = path.iter().filter_map(|p| p.to_str()).collect();
+    let at_home = path.strip_prefix(home).ok();
     permission()
         .hardline
         .protected
         .iter()
-        .filter(|entry| falls_under(path, entry, home))
+        .filter(|entry| match entry.place {
+            Place::Absolute => path.starts_with(&entry.path),
+            Place::Home => at_home.is_some_and(|path| path.starts_with(&entry.path)),
+            Place::Anywhere => named(&names, entry),
+        })
         .map(|entry| Hit {
             access: entry.access,
             text: &entry.text,
+            own: false,
         })
         .max_by_key(|hit| match hit.access {
             Access::None => 0,
@@ -120,20 +144,13 @@ pub(super) fn protected(path: &Path, home: &Path, own: &[PathBuf]) -> Option<Hit
         .filter(|hit| hit.access != Access::None)
 }
 
-fn falls_under(path: &Path, entry: &Protected, home: &Path) -> bool {
-    match entry.place {
-        Place::Absolute => path.starts_with(&entry.path),
-        Place::Home => path.starts_with(home.join(&entry.path)),
-        Place::Anywhere => {
-            let mut parts = entry.path.split('/');
-            let (first, second) = (parts.next().unwrap_or_default(), parts.next());
-            let names: Vec<_> = path.iter().filter_map(|p| p.to_str()).collect();
-            names.iter().enumerate().any(|(at, name)| {
-                same(name, first)
-                    && second.is_none_or(|s| names.get(at + 1).is_some_and(|n| same(n, s)))
-            })
-        }
-    }
+/// Whether the entry's name, or its two names, stand somewhere among a path's.
+fn named(names: &[&str], entry: &Protected) -> bool {
+    let mut parts = entry.path.split('/');
+    let (first, second) = (parts.next().unwrap_or_default(), parts.next());
+    names.iter().enumerate().any(|(at, name)| {
+        same(name, first) && second.is_none_or(|s| names.get(at + 1).is_some_and(|n| same(n, s)))
+    })
 }
 
 /// Names are compared without case: some file systems do not tell them apart.
@@ -156,25 +173,52 @@ pub fn is_private(path: &Path) -> bool {
     secret_name(path) || private_key(path)
 }
 
-/// Names that stay as they are inside writable folders, at any depth, for the box to bind over.
-pub fn kept_names() -> impl Iterator<Item = &'static str> {
-    permission()
-        .hardline
-        .protected
-        .iter()
-        .filter(|entry| entry.place == Place::Anywhere)
-        .filter(|entry| matches!(entry.access, Access::Write | Access::All))
-        .map(|entry| entry.path.as_str())
+/// What is not looked into on the way through these folders: credential stores and this program's
+/// own folders that lie beneath one. A folder that is itself named was judged by its name.
+pub(super) fn closed(
+    places: &[PathBuf],
+    home: &Path,
+    own: &[PathBuf],
+    released: &[PathBuf],
+) -> Vec<PathBuf> {
+    let folders: Vec<&PathBuf> = places.iter().filter(|place| place.is_dir()).collect();
+    if folders.is_empty() {
+        return Vec::new();
+    }
+    let listed = permission().hardline.protected.iter();
+    let listed = listed
+        .filter(|entry| entry.access == Access::All)
+        .filter_map(|entry| match entry.place {
+            Place::Home => Some(home.join(&entry.path)),
+            Place::Absolute => Some(PathBuf::from(&entry.path)),
+            Place::Anywhere => None,
+        })
+        .map(|path| resolve(&path))
+        .filter(|path| !beneath(path, released));
+    // Nothing releases our own.
+    let own = own.iter().map(|path| resolve(path));
+    listed
+        .chain(own)
+        .filter(|path| {
+            let within = |folder: &&PathBuf| *path != **folder && path.starts_with(folder);
+            folders.iter().any(within)
+        })
+        .collect()
 }
 
-/// Places under the home folder that are neither read nor written, for the box to cover.
-pub fn covered_at_home(home: &Path) -> impl Iterator<Item = PathBuf> {
-    permission()
-        .hardline
-        .protected
-        .iter()
-        .filter(|entry| entry.place == Place::Home && entry.access == Access::All)
-        .map(move |entry| home.join(&entry.path))
+/// Why a folder cannot be one to work in: it lies where credentials are, or where the person's
+/// shell and desktop find what they start. `path` is resolved.
+pub fn unshareable(path: &Path, home: &Path) -> Option<&'static str> {
+    let listed = permission().hardline.protected.iter();
+    let closed = |entry: &&Protected| match entry.place {
+        Place::Home => matches!(entry.access, Access::All | Access::Write),
+        Place::Absolute => entry.access == Access::All,
+        Place::Anywhere => false,
+    };
+    listed
+        .filter(closed)
+        .find(|entry| falls_under(path, entry, home))
+        .map(|entry| entry.text.as_str())
 }
 
 /// Whether a file begins as a private key does.

@@ -36,7 +36,7 @@ pub(super) struct Terms {
 }
 
 /// What one part of a request must be for a rule to cover it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Pattern {
     /// Any call whose naming words are these.

@@ -187,7 +187,10 @@ fn protected_paths_are_asked_about_once_here_and_refused_over_the_link() {
     ] {
         for mode in [Mode::Manual, Mode::Edit, Mode::Auto] {
             let said = word(&world.judge(text, mode));
-            assert_eq!(said, "once", "{text} in {mode:?}");
+            // What is our own is nobody's, whoever asks.
+            let ours = text.contains("/.config/lembas/");
+            let here = if ours { "no:protected" } else { "once" };
+            assert_eq!(said, here, "{text} in {mode:?}");
             let mut context = world.context(mode);
             context.origin = remote();
             let verdict = engine(Strength::Full).judge(&world.request(text), &context, &[]);
@@ -574,3 +577,5 @@ fn choice(label: &str) -> Choice {
         description: None,
     }
 }
+
+mod hostile;

@@ -40,6 +40,8 @@ pub(crate) fn list(limits: &Limits, path: Option<&Path>) -> Result<Value, Refusa
             // The refusal that any folder would meet.
             limits.folder(Path::new("/"))?;
         }
+        let roots = roots.iter().filter(|root| limits.shares(root));
+        let roots: Vec<PathBuf> = roots.cloned().collect();
         let folders = roots.iter().map(|root| Folder {
             name: name(root),
             path: root.clone(),
@@ -48,10 +50,11 @@ pub(crate) fn list(limits: &Limits, path: Option<&Path>) -> Result<Value, Refusa
         return Ok(answer(None, &roots, folders.collect(), false));
     };
     let real = limits.folder(path)?;
-    let (folders, truncated) = read(&real, &roots).map_err(|error| {
+    let (mut folders, truncated) = read(&real, &roots).map_err(|error| {
         let text = format!("{} cannot be read: {error}", path.display());
         Refusal::new(RpcError::INVALID_PARAMS, "missing", text).about(path.display().to_string())
     })?;
+    folders.retain(|folder| limits.shares(&folder.path));
     Ok(answer(Some(&real), &roots, folders, truncated))
 }
 

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::scheduled;
 use crate::acp::{self, Lowered, REFUSED, Refusal, Schedule};
 use crate::config::{Approvals, Live, Mode, Remote};
+use crate::permission;
 use crate::rpc::RpcError;
 use crate::session::Scheduled;
 use crate::spec::{self, Texts};
@@ -26,6 +27,8 @@ pub struct Limits {
     name: Arc<dyn Fn() -> String + Send + Sync>,
     /// What commands run in here: `full`, `writes only`, `none`.
     kind_of_box: Arc<str>,
+    /// Folders that nobody works in, whatever the roots say: this program's own.
+    own: Arc<[PathBuf]>,
 }
 
 impl std::fmt::Debug for Limits {
@@ -44,7 +47,15 @@ impl Limits {
             live,
             name,
             kind_of_box: kind_of_box.into(),
+            own: Arc::new([]),
         }
+    }
+
+    /// The same, with folders that no root shares. Their links are followed.
+    #[must_use]
+    pub fn without(mut self, own: &[PathBuf]) -> Self {
+        self.own = own.iter().map(|path| permission::resolve(path)).collect();
+        self
     }
 
     pub(crate) fn now(&self) -> Arc<crate::config::Config> {
@@ -63,6 +74,7 @@ impl Limits {
     /// Whether a resolved path lies in a shared folder.
     pub(crate) fn shares(&self, real: &Path) -> bool {
         self.roots().iter().any(|root| real.starts_with(root))
+            && !self.own.iter().any(|own| real.starts_with(own))
     }
 
     fn say(&self, text: &str, facts: &[(&str, &str)]) -> String {

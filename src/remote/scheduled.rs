@@ -26,9 +26,20 @@ pub(crate) fn taken(remote: &Remote, code: i64) -> Result<(), Refusal> {
     }
 }
 
-/// The mode of scheduled work: edit when none was chosen (R134), never plan (R135), and lowered.
+/// The mode of scheduled work, watch commands among it, when none was chosen (loop.json
+/// `scheduled.default_mode`, R134): one for instances, pages and commands.
+pub(crate) fn default_mode() -> Mode {
+    let named = numbers().default_mode.as_str();
+    let all = [Mode::Manual, Mode::Edit, Mode::Auto];
+    // The data is checked when it is built in; the least holds for a word that is none.
+    all.into_iter()
+        .find(|mode| mode.word() == named)
+        .unwrap_or(Mode::Manual)
+}
+
+/// The mode of scheduled work: the default when none was chosen, never plan (R135), and lowered.
 pub(crate) fn mode(asked: Option<Mode>, remote: &Remote, code: i64) -> Result<Lowered, Refusal> {
-    match asked.unwrap_or(Mode::Edit) {
+    match asked.unwrap_or_else(default_mode) {
         Mode::Plan => Err(Refusal::new(code, "plan", numbers().texts.raw("plan"))),
         asked => Ok(lower(asked, remote.max_mode)),
     }

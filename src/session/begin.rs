@@ -150,9 +150,11 @@ impl SessionTask {
         let today = clock::now().to_zoned(TimeZone::system()).date().to_string();
         let config = self.common.config.now();
         let mode = limits::mode(&config, &self.facts, self.settings.borrow().mode);
+        let model = self.settings.borrow().model.clone();
         let now = Now {
             date: &today,
             mode,
+            model: &model,
             instructions: &self.instructions,
         };
         let (note, told) = told.next(now, self.common.shared.texts.as_ref());
@@ -169,10 +171,7 @@ impl SessionTask {
             note,
             run: prompt.run,
         };
-        let step = Body::Step {
-            model: self.settings.borrow().model.clone(),
-            note: None,
-        };
+        let step = Body::Step { model, note: None };
         let bodies = std::iter::once(first).chain(title).chain([step]).collect();
         (bodies, told)
     }

@@ -9,19 +9,29 @@ use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 use super::greedy::{assignment, commands};
 use super::payload::{Inner, inner};
 use super::word::{Dynamic, Word};
+use super::work::{self, Bound};
 use super::{
-    Assignment, Doubt, DoubtKind, Invocation, MAX_DEPTH, MAX_INVOCATIONS, Redirect, Script, screen,
-    segment, skip,
+    Assignment, Doubt, DoubtKind, Invocation, MAX_BYTES, MAX_DEPTH, MAX_INVOCATIONS, Redirect,
+    Script, screen, segment, skip,
 };
 use crate::clock;
 
-/// A parse that takes more work is given up. The longest ordinary command takes a hundredth of it.
-/// It is the thread's own time: on a busy machine the same text is understood all the same.
+/// A parse that takes more is given up: so many reports of the parser, which makes one each hundred
+/// of its steps. Four thousand words or five hundred lines of commands take less, and the body of
+/// a quoted here-document hardly any, however long it is.
+const MOST_REPORTS: u32 = 256;
+
+/// The same where its steps are long ones. It is the thread's own time: a busy machine does not
+/// count.
 const LONGEST_PARSE: Duration = Duration::from_millis(25);
 
 /// The most commands on one level of one text. The parser's recovery from errors is quadratic in
 /// their number, and does not report its steps then.
 const MOST_COMMANDS: usize = 512;
+
+/// So many characters are gone over for one text, payloads and all, each time counted: texts in
+/// texts in texts are read again and again. What is longer is a doubt, and the rest is not read.
+const MOST_STEPS: u64 = 8 * MAX_BYTES as u64;
 
 thread_local! {
     /// Making a parser costs as much as a small parse.
@@ -31,13 +41,14 @@ thread_local! {
 /// Reads a text. The caller has refused what is longer than [`super::MAX_BYTES`].
 pub fn read(text: &str) -> Script {
     let mut script = Script::default();
+    let bound = Bound::of(MOST_STEPS);
     if let Some(kind) = screen(text) {
         script.doubt(kind, text);
         if kind == DoubtKind::Bound {
             return script;
         }
     }
-    lower(text, 0, None, &mut script);
+    lower(text, 0, None, bound, &mut script);
     let nothing = script.invocations.is_empty()
         && script.redirects.is_empty()
         && script.assignments.is_empty();
@@ -46,7 +57,11 @@ pub fn read(text: &str) -> Script {
     }
     let mut at = 0;
     while at < script.invocations.len() {
-        follow(at, &mut script);
+        if bound.over() {
+            script.doubt(DoubtKind::Bound, text);
+            break;
+        }
+        follow(at, bound, &mut script);
         at += 1;
     }
     script
@@ -54,56 +69,65 @@ pub fn read(text: &str) -> Script {
 
 impl Script {
     fn doubt(&mut self, kind: DoubtKind, text: &str) {
+        // As many as a person reads; they weigh the same however many there are.
+        const MOST: usize = 64;
+        if self.doubts.len() >= MOST {
+            return;
+        }
         let doubt = Doubt {
             kind,
             segment: segment(text),
         };
-        if !self.doubts.contains(&doubt) && self.doubts.len() < 64 {
+        if !self.doubts.contains(&doubt) {
             self.doubts.push(doubt);
         }
     }
 }
 
 /// Follows what the invocation at `at` runs in turn.
-fn follow(at: usize, script: &mut Script) {
-    let Some(invocation) = script.invocations.get(at).cloned() else {
+fn follow(at: usize, bound: Bound, script: &mut Script) {
+    let Some(invocation) = script.invocations.get(at) else {
         return;
     };
+    let (segment, depth) = (invocation.segment.clone(), invocation.depth);
     if invocation.program().is_none() {
-        script.doubt(DoubtKind::Program, &invocation.segment);
+        script.doubt(DoubtKind::Program, &segment);
         return;
     }
     if chain(at, script) > usize::from(MAX_DEPTH) {
-        script.doubt(DoubtKind::Bound, &invocation.segment);
+        script.doubt(DoubtKind::Bound, &segment);
         return;
     }
-    if subscripts(&invocation) {
-        script.doubt(DoubtKind::Subscript, &invocation.segment);
-    }
+    let evaluates = subscripts(invocation);
+    work::add(invocation.words.len());
     let (inner, transparent) = inner(&invocation.words);
+    if evaluates {
+        script.doubt(DoubtKind::Subscript, &segment);
+    }
     let mut whole = transparent && !inner.is_empty();
     for inner in inner {
         match inner {
             Inner::Words { words, open_ended } => {
-                let Some(mut found) = Invocation::of(words, &invocation.segment) else {
+                work::add(words.len());
+                let Some(mut found) = Invocation::of(words, &segment) else {
                     continue;
                 };
                 found.by = Some(at);
-                found.depth = invocation.depth;
+                found.depth = depth;
                 found.open_ended = open_ended;
                 script.invocations.push(found);
             }
-            Inner::Text(text) if invocation.depth < MAX_DEPTH => {
+            Inner::Text(text) if depth < MAX_DEPTH => {
                 let before = script.invocations.len();
                 if let Some(kind) = screen(&text) {
                     script.doubt(kind, &text);
                 } else {
-                    lower(&text, invocation.depth + 1, Some(at), script);
+                    lower(&text, depth + 1, Some(at), bound, script);
                 }
                 whole &= script.invocations.len() > before;
             }
             Inner::Text(text) => script.doubt(DoubtKind::Bound, &text),
-            Inner::Unknown => script.doubt(DoubtKind::Payload, &invocation.segment),
+            Inner::Unknown => script.doubt(DoubtKind::Payload, &segment),
             Inner::Command(_) | Inner::Code(_) => {}
         }
     }
@@ -112,7 +136,7 @@ fn follow(at: usize, script: &mut Script) {
     }
     if script.invocations.len() > MAX_INVOCATIONS {
         script.invocations.truncate(MAX_INVOCATIONS);
-        script.doubt(DoubtKind::Bound, &invocation.segment);
+        script.doubt(DoubtKind::Bound, &segment);
     }
 }
 
@@ -190,11 +214,11 @@ fn parse(text: &str) -> Option<Tree> {
         }
         let parser = slot.as_mut()?;
         parser.reset();
-        // The parser reports every hundred or so of its steps. Ordinary text takes microseconds;
-        // text made to be ambiguous takes seconds and is given up, which is a doubt.
-        let began = clock::worked();
+        // Text made to be ambiguous would take seconds; it is given up, which is a doubt.
+        let (began, mut reports) = (clock::worked(), 0);
         let mut progress = |_: &ParseState| {
-            if clock::worked().saturating_sub(began) > LONGEST_PARSE {
+            reports += 1;
+            if reports > MOST_REPORTS || clock::worked().saturating_sub(began) > LONGEST_PARSE {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
@@ -208,8 +232,8 @@ fn parse(text: &str) -> Option<Tree> {
 }
 
 /// Lowers one text into the script.
-fn lower(text: &str, depth: u8, by: Option<usize>, script: &mut Script) {
-    let parsed = if commands(text) > MOST_COMMANDS {
+fn lower(text: &str, depth: u8, by: Option<usize>, bound: Bound, script: &mut Script) {
+    let parsed = if bound.over() || commands(text, MOST_COMMANDS + 1) > MOST_COMMANDS {
         None
     } else {
         parse(text)
@@ -225,13 +249,14 @@ fn lower(text: &str, depth: u8, by: Option<usize>, script: &mut Script) {
         text,
         depth,
         by,
+        bound,
         script,
     };
     let mut cursor = tree.walk();
     loop {
         let node = cursor.node();
         let deeper = lowering.node(node);
-        if lowering.script.invocations.len() > MAX_INVOCATIONS {
+        if lowering.script.invocations.len() > MAX_INVOCATIONS || bound.over() {
             lowering.script.doubt(DoubtKind::Bound, text);
             return;
         }
@@ -258,6 +283,7 @@ fn substitutions(node: Node<'_>) -> usize {
             cursor.node().kind(),
             "command_substitution" | "process_substitution"
         );
+        work::add(1);
         count += usize::from(found);
         if !found && cursor.goto_first_child() {
             depth += 1;
@@ -280,6 +306,7 @@ struct Lowering<'t, 's> {
     text: &'t str,
     depth: u8,
     by: Option<usize>,
+    bound: Bound,
     script: &'s mut Script,
 }
 
@@ -303,6 +330,7 @@ impl<'t> Lowering<'t, '_> {
             }
             "test_command" => {
                 let text = self.of(node);
+                work::add(text.len());
                 if text.starts_with('[') && !text.starts_with("[[") {
                     self.bracket(text);
                 }
@@ -312,12 +340,12 @@ impl<'t> Lowering<'t, '_> {
                 }
             }
             "expansion" => {
+                let (text, word) = (self.of(node), Word::read(self.of(node)));
                 // The parser overlooks a substitution in some of its operators: `${x^^$(…)}`.
-                if substitutions(node) < Word::read(self.of(node)).commands.len() {
-                    self.script.doubt(DoubtKind::Syntax, self.of(node));
+                if !word.commands.is_empty() && substitutions(node) < word.commands.len() {
+                    self.script.doubt(DoubtKind::Syntax, text);
                 }
-                if Word::read(self.of(node)).dynamic == Some(Dynamic::Transform) {
-                    let text = self.of(node);
+                if word.dynamic == Some(Dynamic::Transform) {
                     self.script.doubt(DoubtKind::Transform, text);
                 }
             }
@@ -472,7 +500,7 @@ impl<'t> Lowering<'t, '_> {
         let word = Word::read(&format!("\"{}\"", body.replace('"', "\\\"")));
         for command in word.commands {
             if self.depth < MAX_DEPTH {
-                lower(&command, self.depth + 1, self.by, self.script);
+                lower(&command, self.depth + 1, self.by, self.bound, self.script);
             } else {
                 self.script.doubt(DoubtKind::Bound, &command);
             }

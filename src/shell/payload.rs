@@ -1,5 +1,7 @@
 //! What a command would run in turn: wrapped commands, text for a shell, code of other languages.
 
+use std::collections::HashSet;
+
 use super::word::{HOLE, Word};
 use super::wrappers::{Command, base, wrapper};
 
@@ -342,11 +344,10 @@ fn code(name: &str, arguments: &[Word]) -> Vec<Inner> {
             }
             if matches!(name, "rg" | "ag" | "ack") {
                 // `-e` of these is what they look for.
-                found.retain(|f| {
-                    !texts()
-                        .zip(texts().skip(1))
-                        .any(|(o, v)| o == "-e" && v == f)
-                });
+                let pairs = texts().zip(texts().skip(1));
+                let sought: HashSet<&str> =
+                    pairs.filter(|(o, _)| *o == "-e").map(|(_, v)| v).collect();
+                found.retain(|f| !sought.contains(f.as_str()));
             }
         }
         _ if is_code(name) => {

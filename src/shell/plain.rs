@@ -6,6 +6,9 @@
 /// Joining lines, dropping backslashes and empty quotes is the tokenizer's work, which knows where
 /// quotes stand.
 pub fn plain(text: &str) -> String {
+    super::work::add(text.len());
+    // Whether a `}` may still follow: looking for it to the end is done once.
+    let mut closes = true;
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -37,7 +40,7 @@ pub fn plain(text: &str) -> String {
             '\u{ff01}'..='\u{ff5e}' => {
                 out.extend(char::from_u32(c as u32 - 0xfee0));
             }
-            '$' => out.push_str(ifs(&mut chars)),
+            '$' => out.push_str(ifs(&mut chars, &mut closes)),
             c => out.push(c),
         }
     }
@@ -45,7 +48,7 @@ pub fn plain(text: &str) -> String {
 }
 
 /// A `$` was read: what it stands for when `IFS` follows.
-fn ifs(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> &'static str {
+fn ifs(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, closes: &mut bool) -> &'static str {
     let mut ahead = chars.clone();
     let braced = ahead.peek() == Some(&'{');
     if braced {
@@ -62,10 +65,15 @@ fn ifs(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> &'static str {
         {
             return "$";
         }
-        for c in ahead.by_ref() {
-            if c == '}' {
-                *chars = ahead;
-                return " ";
+        while *closes {
+            super::work::add(1);
+            match ahead.next() {
+                Some('}') => {
+                    *chars = ahead;
+                    return " ";
+                }
+                Some(_) => {}
+                None => *closes = false,
             }
         }
         return "$";

@@ -1,5 +1,7 @@
 //! Finding the end of what stands between brackets and quotes, without recursion.
 
+use super::work;
+
 /// What is open while skipping.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Open {
@@ -36,12 +38,13 @@ pub(super) fn bracketed(text: &[char], at: usize) -> usize {
                 1
             }
             (Open::Double, '$' | '`') => match opens(text, i) {
-                Some((open, width)) if !(open == Open::Tick && stack.contains(&Open::Tick)) => {
+                Some((open, width)) => {
                     stack.push(open);
                     width
                 }
-                _ => 1,
+                None => 1,
             },
+            // Nothing is opened in backticks, so they never stand in themselves.
             (Open::Double, _) | (Open::Tick, _) => 1,
             (_, '\'') => single(text, i) - i,
             (_, '"') => {
@@ -63,10 +66,11 @@ pub(super) fn bracketed(text: &[char], at: usize) -> usize {
         };
         i += step;
         if stack.is_empty() {
-            return i.min(text.len());
+            break;
         }
     }
-    text.len()
+    work::add(i.saturating_sub(at));
+    i.min(text.len())
 }
 
 /// The place behind the single-quoted piece that begins at `at`.
@@ -75,10 +79,11 @@ pub(super) fn single(text: &[char], at: usize) -> usize {
     while let Some(&c) = text.get(i) {
         i += 1;
         if c == '\'' {
-            return i;
+            break;
         }
     }
-    text.len()
+    work::add(i.saturating_sub(at));
+    i.min(text.len())
 }
 
 /// The place behind the double-quoted piece that begins at `at`.
@@ -87,12 +92,16 @@ pub(super) fn double(text: &[char], at: usize) -> usize {
     while let Some(&c) = text.get(i) {
         i = match c {
             '\\' => i + 2,
-            '"' => return i + 1,
+            '"' => {
+                i += 1;
+                break;
+            }
             '$' | '`' if opens(text, i).is_some() => bracketed(text, i),
             _ => i + 1,
         };
     }
-    text.len()
+    work::add(i.saturating_sub(at));
+    i.min(text.len())
 }
 
 /// The place behind the `$'…'` piece whose quote stands at `at`.
@@ -101,11 +110,15 @@ pub(super) fn ansi(text: &[char], at: usize) -> usize {
     while let Some(&c) = text.get(i) {
         i = match c {
             '\\' => i + 2,
-            '\'' => return i + 1,
+            '\'' => {
+                i += 1;
+                break;
+            }
             _ => i + 1,
         };
     }
-    text.len()
+    work::add(i.saturating_sub(at));
+    i.min(text.len())
 }
 
 /// The place behind the word that begins at `at`: up to an unquoted blank or operator.
@@ -123,5 +136,6 @@ pub(super) fn word(text: &[char], at: usize) -> usize {
             _ => i + 1,
         };
     }
+    work::add(i.saturating_sub(at));
     i.min(text.len()).max(at)
 }

@@ -1,6 +1,8 @@
 //! One word of bash as it is written, and what it says: quotes taken away as bash does it.
 
-use super::skip;
+use std::sync::Arc;
+
+use super::{skip, work};
 
 /// Stands in [`Word::text`] for a piece that is only known when it runs.
 pub(crate) const HOLE: char = '\u{fffc}';
@@ -8,8 +10,9 @@ pub(crate) const HOLE: char = '\u{fffc}';
 /// A word. `text` is what it says with every piece that is only known at run time as one hole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    pub raw: String,
-    text: String,
+    /// As it is written. Shared: a wrapper's command is a part of the wrapper's words.
+    pub raw: Arc<str>,
+    text: Arc<str>,
     /// Why it is not known before it runs.
     pub dynamic: Option<Dynamic>,
     /// Where the first unquoted `*`, `?` or `[` stands in the text, in bytes.
@@ -34,7 +37,7 @@ pub enum Dynamic {
 
 impl Word {
     /// A word that is meant as it stands.
-    pub fn plain(text: impl Into<String>) -> Self {
+    pub fn plain(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
         Self {
             raw: text.clone(),
@@ -48,7 +51,7 @@ impl Word {
 
     /// What it says, where that is known before it runs. A glob is not literal.
     pub fn literal(&self) -> Option<&str> {
-        (self.dynamic.is_none() && self.glob.is_none()).then_some(self.text.as_str())
+        (self.dynamic.is_none() && self.glob.is_none()).then_some(&*self.text)
     }
 
     /// What it says with holes; globs stand as written.
@@ -76,7 +79,7 @@ impl Word {
     pub fn after(&self, bytes: usize) -> Self {
         Self {
             raw: self.raw.clone(),
-            text: self.text.get(bytes..).unwrap_or_default().to_owned(),
+            text: self.text.get(bytes..).unwrap_or_default().into(),
             dynamic: self.dynamic,
             glob: self.glob.map(|g| g.saturating_sub(bytes)),
             tilde: self.text.get(bytes..).is_some_and(|t| t.starts_with('~')),
@@ -86,21 +89,44 @@ impl Word {
 
     /// Reads one word as it is written.
     pub fn read(raw: &str) -> Self {
+        work::add(raw.len());
+        if !raw.contains(MEANS) {
+            return Self::plain(raw);
+        }
         let chars: Vec<char> = raw.chars().collect();
-        let mut word = Self {
-            raw: raw.to_owned(),
+        let mut reading = Reading {
             text: String::with_capacity(raw.len()),
             dynamic: None,
             glob: None,
-            tilde: chars.first() == Some(&'~'),
             commands: Vec::new(),
         };
-        word.unquoted(&chars);
-        word
+        reading.unquoted(&chars);
+        Self {
+            raw: raw.into(),
+            text: reading.text.into(),
+            dynamic: reading.dynamic,
+            glob: reading.glob,
+            tilde: chars.first() == Some(&'~'),
+            commands: reading.commands,
+        }
     }
+}
 
+/// Characters that mean something in a word. One without them says what is written.
+const MEANS: &[char] = &['\\', '\'', '"', '$', '`', '<', '>', '{', '*', '?', '[', '~'];
+
+/// A word that is being read.
+struct Reading {
+    text: String,
+    dynamic: Option<Dynamic>,
+    glob: Option<usize>,
+    commands: Vec<String>,
+}
+
+impl Reading {
     fn unquoted(&mut self, chars: &[char]) {
         let mut i = 0;
+        let mut braces = None;
         while let Some(&c) = chars.get(i) {
             i = match c {
                 '\\' => {
@@ -143,7 +169,8 @@ impl Word {
                     end
                 }
                 '{' => {
-                    if let Some(end) = brace(chars, i) {
+                    let pairs = braces.get_or_insert_with(|| pairs(chars, i));
+                    if let Some(end) = end_of(pairs, i) {
                         self.expansions_in(chars.get(i..end).unwrap_or_default());
                         self.hole(Dynamic::Brace);
                         end
@@ -264,12 +291,14 @@ impl Word {
 
     fn command(&mut self, inner: Option<&[char]>) {
         if let Some(inner) = inner {
+            work::add(inner.len());
             self.commands.push(inner.iter().collect());
         }
     }
 
     /// Commands inside of an expansion that is itself one hole: `${x:-$(…)}`.
     fn expansions_in(&mut self, chars: &[char]) {
+        work::add(chars.len());
         let mut i = 0;
         while let Some(&c) = chars.get(i) {
             let next = chars.get(i + 1);
@@ -295,6 +324,7 @@ impl Word {
 
 /// Inside backticks a backslash hides only `$`, a backtick and itself.
 fn unescape_ticks(inner: &str) -> String {
+    work::add(inner.len());
     let mut out = String::with_capacity(inner.len());
     let mut chars = inner.chars().peekable();
     while let Some(c) = chars.next() {
@@ -312,6 +342,7 @@ fn unescape_ticks(inner: &str) -> String {
 /// `${x@…}` and `${!x}` (but not the lists `${!x[@]}`, `${!x*}`) evaluate a value;
 /// `${x=…}` and `${x:=…}` assign.
 fn transforms(inner: &[char]) -> bool {
+    work::add(inner.len());
     let text: String = inner.iter().collect();
     if let Some(rest) = text.strip_prefix('!') {
         return !(rest.ends_with("[@]")
@@ -331,38 +362,53 @@ fn transforms(inner: &[char]) -> bool {
     subscript || rest.starts_with('@') || rest.starts_with('=') || rest.starts_with(":=")
 }
 
-/// Whether `{` begins a brace expansion (`{a,b}`, `{1..9}`); the place behind it.
-fn brace(chars: &[char], at: usize) -> Option<usize> {
-    let (mut depth, mut several, mut i) = (0usize, false, at);
+/// The brace expansions (`{a,b}`, `{1..9}`) of a word from its first `{` on, each with the place
+/// behind it, by where they begin. One look finds all: braces that are never closed are many.
+fn pairs(chars: &[char], from: usize) -> Vec<(usize, usize)> {
+    work::add(chars.len().saturating_sub(from));
+    // What is open: where, and whether it says several things.
+    let mut open: Vec<(usize, bool)> = Vec::new();
+    let mut found = Vec::new();
+    let mut i = from;
     while let Some(&c) = chars.get(i) {
-        i = match c {
-            '\\' => i + 2,
-            '\'' => skip::single(chars, i),
-            '"' => skip::double(chars, i),
-            '$' | '`' => skip::bracketed(chars, i),
-            '{' => {
-                depth += 1;
+        let next = chars.get(i + 1);
+        i = match (c, next) {
+            ('\\', _) => i + 2,
+            ('\'', _) => skip::single(chars, i),
+            ('"', _) => skip::double(chars, i),
+            ('$', Some('\'')) => skip::ansi(chars, i + 1),
+            ('$' | '`', _) | ('<' | '>', Some('(')) => skip::bracketed(chars, i),
+            ('{', _) => {
+                open.push((i, false));
                 i + 1
             }
-            '}' => {
-                depth -= 1;
-                if depth == 0 {
-                    return several.then_some(i + 1);
+            ('}', _) => {
+                if let Some((at, several)) = open.pop()
+                    && several
+                {
+                    found.push((at, i + 1));
+                    if let Some(around) = open.last_mut() {
+                        around.1 = true;
+                    }
                 }
                 i + 1
             }
-            ',' => {
-                several = true;
-                i + 1
-            }
-            '.' if chars.get(i + 1) == Some(&'.') => {
-                several = true;
-                i + 2
+            (',', _) | ('.', Some('.')) => {
+                if let Some(innermost) = open.last_mut() {
+                    innermost.1 = true;
+                }
+                i + if c == '.' { 2 } else { 1 }
             }
             _ => i + 1,
         };
     }
-    None
+    found.sort_unstable();
+    found
+}
+
+fn end_of(pairs: &[(usize, usize)], at: usize) -> Option<usize> {
+    let found = pairs.binary_search_by_key(&at, |pair| pair.0).ok()?;
+    pairs.get(found).map(|pair| pair.1)
 }
 
 /// What stands between `$'` and `'`.

@@ -31,8 +31,6 @@ pub struct Loop {
     /// The same call with the same result so often in a row: the next is not run.
     pub repeats: u64,
     pub nudges: Texts,
-    /// How long a full model is waited for before the wait is asked about again.
-    pub capacity_wait: Duration,
     pub progress: ProgressTexts,
     pub context: Context,
     /// What the model reads of calls that did not run to their end.
@@ -207,7 +205,6 @@ impl Loop {
             "parallel",
             "retries",
             "nudges",
-            "capacity",
             "progress",
             "context",
             "calls",
@@ -224,7 +221,6 @@ impl Loop {
         limits.only(&["about", "modes", "texts"]);
         node.get("exec").only(&["about", "texts"]);
         node.get("parallel").only(&["about", "max"]);
-        node.get("capacity").only(&["about", "wait_ms"]);
         let budgets = node
             .get("budgets")
             .map()
@@ -267,7 +263,6 @@ impl Loop {
                     "in_text",
                 ],
             ),
-            capacity_wait: ms(&node.get("capacity").get("wait_ms")),
             progress: ProgressTexts::parse(&node.get("progress")),
             context: Context::parse(&node.get("context")),
             calls: Texts::parse(
@@ -419,8 +414,6 @@ impl Context {
                     "plan",
                     "instructions",
                     "instructions_gone",
-                    "approved",
-                    "resumed",
                 ],
             ),
         }

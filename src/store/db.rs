@@ -5,8 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Params, Row, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
+
+/// Statements that are kept prepared; a further one takes the place of the one that was not used
+/// for longest. A turn runs about twenty.
+const STATEMENTS: usize = 32;
 
 /// Closures that may wait for the thread. A caller waits when there are more.
 const QUEUE: usize = 256;
@@ -50,6 +54,37 @@ type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// A step from one version of the tables to the next: its number and its SQL.
 pub type Migration = (i64, &'static str);
+
+/// Statements that a connection keeps prepared: reading SQL takes longer than most of it runs.
+pub trait Cached {
+    /// # Errors
+    /// As SQLite says.
+    fn execute_cached(&self, sql: &str, params: impl Params) -> Result<usize, rusqlite::Error>;
+
+    /// # Errors
+    /// As SQLite or `read` says, and when there is no row.
+    fn query_row_cached<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, rusqlite::Error>;
+}
+
+impl Cached for Connection {
+    fn execute_cached(&self, sql: &str, params: impl Params) -> Result<usize, rusqlite::Error> {
+        self.prepare_cached(sql)?.execute(params)
+    }
+
+    fn query_row_cached<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, rusqlite::Error> {
+        self.prepare_cached(sql)?.query_row(params, read)
+    }
+}
 
 /// How hard a write is pushed to the disk before its caller goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +191,7 @@ fn run(mut connection: Connection, mut queue: mpsc::Receiver<Job>) {
 }
 
 fn prepare(connection: &mut Connection) -> Result<(), rusqlite::Error> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;

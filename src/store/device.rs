@@ -21,8 +21,9 @@ use rusqlite::{OptionalExtension as _, Transaction, params};
 use tokio::sync::watch;
 
 use crate::clock;
+use crate::config::files;
 use crate::ids::{SessionId, random_hex};
-use crate::store::db::{Db, Durability, StoreError};
+use crate::store::db::{Cached, Db, Durability, StoreError};
 
 /// All sessions together may take this much disk, or 5 % of the disk when that is less. At the
 /// cap no new turn begins, and the person is told to delete sessions.
@@ -91,7 +92,7 @@ impl Store {
                 .await?;
         }
         // A failed write here costs a new epoch at the next start, never a wrong one.
-        if let Err(error) = std::fs::write(chain, &mark) {
+        if let Err(error) = files::write_private(chain, mark.as_bytes()) {
             tracing::warn!(%error, "cannot write the store's chain file");
         }
         Ok(Self {
@@ -152,7 +153,7 @@ impl Store {
         let used: i64 = self
             .db
             .call(|c| {
-                c.query_row(
+                c.query_row_cached(
                     "select (page_count - freelist_count) * page_size
                      from pragma_page_count, pragma_freelist_count, pragma_page_size",
                     [],
@@ -178,8 +179,8 @@ impl Store {
         let now = clock::now_ms();
         self.db
             .write(Durability::Process, move |t| {
-                t.execute("delete from keys where until < ?1", params![now])?;
-                t.execute(
+                t.execute_cached("delete from keys where until < ?1", params![now])?;
+                t.execute_cached(
                     "delete from audit where time < ?1",
                     params![now - audit::KEPT_MS],
                 )?;
@@ -190,14 +191,14 @@ impl Store {
 }
 
 fn state(t: &Transaction<'_>, name: &str) -> Result<Option<String>, rusqlite::Error> {
-    t.query_row("select value from state where name = ?1", [name], |r| {
+    t.query_row_cached("select value from state where name = ?1", [name], |r| {
         r.get(0)
     })
     .optional()
 }
 
 fn set_state(t: &rusqlite::Connection, name: &str, value: &str) -> Result<(), rusqlite::Error> {
-    t.execute(
+    t.execute_cached(
         "insert into state (name, value) values (?1, ?2)
          on conflict (name) do update set value = excluded.value",
         [name, value],

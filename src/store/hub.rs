@@ -18,7 +18,7 @@ pub mod work;
 use std::path::Path;
 
 use crate::ids::Digest;
-use crate::store::db::{Db, Durability, Migration, StoreError};
+use crate::store::db::{Cached, Db, Durability, Migration, StoreError};
 
 /// The hub's database. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ pub(crate) fn hash(secret: &str) -> String {
 
 pub(crate) fn meta(c: &rusqlite::Connection, key: &str) -> Result<Option<String>, rusqlite::Error> {
     use rusqlite::OptionalExtension as _;
-    c.query_row("select value from meta where key = ?1", [key], |r| r.get(0))
+    c.query_row_cached("select value from meta where key = ?1", [key], |r| r.get(0))
         .optional()
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn set_meta(
     key: &str,
     value: &str,
 ) -> Result<(), rusqlite::Error> {
-    c.execute(
+    c.execute_cached(
         "insert into meta (key, value) values (?1, ?2)
          on conflict (key) do update set value = excluded.value",
         [key, value],

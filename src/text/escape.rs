@@ -79,6 +79,16 @@ pub fn visible(text: &str) -> String {
     out
 }
 
+/// A sentence as it may be said, whatever of somebody else's stands quoted in it: as [`visible`],
+/// and cut behind `max` characters.
+pub fn bounded(text: &str, max: usize) -> String {
+    let text = visible(text);
+    match text.char_indices().nth(max) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text,
+    }
+}
+
 /// As [`visible`], on one line: line breaks and tabs are written `\n`, `\r` and `\t`.
 pub fn visible_line(text: &str) -> String {
     visible(&text.replace('\r', "\\r"))

@@ -1,9 +1,11 @@
 //! Lines for a narrow terminal: broken between words, further lines under the first word.
 
+use super::table::columns;
+
 /// The text in lines of at most `width` columns; further lines begin with `indent` spaces. A word
 /// that is longer than a line stays whole: addresses and commands are pasted.
 pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
-    if text.chars().count() <= width || width <= indent {
+    if columns(text) <= width || width <= indent {
         return vec![text.to_owned()];
     }
     let mut lines = Vec::new();
@@ -12,14 +14,14 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     let mut empty = true;
     // The spaces before a word belong to it, so that columns stay as they are.
     for word in text.split_inclusive(' ') {
-        let count = word.trim_end().chars().count();
+        let count = columns(word.trim_end());
         if !empty && used + count > width {
             lines.push(line.trim_end().to_owned());
             line = " ".repeat(indent);
             used = indent;
         }
         line.push_str(word);
-        used += word.chars().count();
+        used += columns(word);
         empty = empty && count == 0;
     }
     lines.push(line.trim_end().to_owned());
@@ -50,5 +52,6 @@ mod tests {
             ["a", &format!("  {long}"), "  b"]
         );
         assert_eq!(wrap("a b c", 2, 4), ["a b c"]);
+        assert_eq!(wrap("日本 日本", 8, 1), ["日本", " 日本"]);
     }
 }

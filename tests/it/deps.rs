@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// Crates in the build on all systems together. Lower it when there are fewer; raise it only with
 /// a reason in the change that does.
-const MAX_CRATES: usize = 330;
+const MAX_CRATES: usize = 331;
 
 /// Never in the build: another TLS or crypto library than rustls with ring, another clock library.
 const REFUSED: [&str; 6] = [

@@ -1,8 +1,12 @@
 //! The embedded instance, over real sockets.
 
+mod accounts;
 mod asks;
 mod chats;
 pub(crate) mod device;
+mod floods;
+mod hostile;
+mod keys;
 mod linking;
 mod models;
 mod outputs;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Words that follow the program's name where it is the subject of a sentence.
-const SAID: [&str; 13] = [
+const SAID: [&str; 14] = [
+    "itself",
     "again",
     "is",
     "on",

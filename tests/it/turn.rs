@@ -10,6 +10,7 @@ mod home;
 mod instructions;
 mod limits;
 mod model;
+mod phases;
 mod plain;
 mod rest;
 mod restart;

@@ -44,7 +44,7 @@ impl Home {
     }
 
     fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin("lembas"));
+        let mut command = crate::tied::lembas();
         command
             .env_clear()
             .env("HOME", self.home())

@@ -135,6 +135,8 @@ test("a watch with the switch on asks for it, and a failed check is shown as one
   await page.locator("form").nth(1).locator("button[type=submit]").click();
   await page.locator(".result .is-bad").waitFor();
   assert.equal(hub.calls("POST", /monitor$/)[0].body.fail_on, "nonzero");
+  // The mode of a schedule that says none, as far as the computer allows it.
+  assert.equal(hub.calls("POST", /monitor$/)[0].body.mode, "edit");
   assert.equal(await page.locator(".result p code").first().textContent(), "exit 3");
   await it.close();
 });

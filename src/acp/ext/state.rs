@@ -184,6 +184,9 @@ fn session(summary: &Summary) -> Value {
     value.insert("mode".to_owned(), mode_name(summary.mode).into());
     value.insert("updated".to_owned(), summary.updated.into());
     value.insert("turn".to_owned(), summary.turn.into());
+    if summary.scheduled {
+        value.insert("scheduled".to_owned(), true.into());
+    }
     if let Some(progress) = &summary.progress {
         value.insert("progress".to_owned(), json!(progress));
     }

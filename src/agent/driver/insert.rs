@@ -99,9 +99,10 @@ impl Driver {
 
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
+    use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
     let folder: PathBuf = path.parent().map(Path::to_owned).unwrap_or_default();
-    std::fs::create_dir_all(folder)?;
+    let mut folders = std::fs::DirBuilder::new();
+    folders.recursive(true).mode(0o700).create(folder)?;
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     options.open(path)?.write_all(text.as_bytes())

@@ -6,6 +6,7 @@ use super::*;
 use crate::config::{Approvals, Mode};
 use crate::daemon::status::{Device, Limits};
 use crate::ids::{Seq, SessionId};
+use crate::session::Progress;
 
 const NOW: i64 = 1_796_036_520_000;
 
@@ -15,6 +16,7 @@ fn session(id: &str, progress: Option<(Phase, Value)>, running: bool, asks: usiz
         cwd: PathBuf::from("/home/ana/projects/api"),
         title: None,
         origin: "page".into(),
+        scheduled: false,
         model: "m".into(),
         mode: Mode::Edit,
         updated: NOW - 3_600_000,
@@ -59,6 +61,7 @@ fn status(state: &str) -> Status {
         },
         r#box: "full".into(),
         config_problems: Vec::new(),
+        strange: Vec::new(),
         sessions: Vec::new(),
         asks: Vec::new(),
     }
@@ -142,7 +145,7 @@ fn every_state_of_the_link_has_its_words() {
     zephyr · not linked · up to Edit · scheduled on · approvals wait as long as it takes
     works in no folder yet
 
-    Link it:  lembas link https://…
+    Link it:  lembas link https://your.address
     exit 0
 
     zephyr · linked to box.example since 2 h · up to Edit · scheduled on · approvals wait 10 min

@@ -175,8 +175,9 @@ impl Kept {
 
 /// A file without a name, for nobody else.
 fn unnamed(room: &Path) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    std::fs::create_dir_all(room)?;
+    use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+    let mut folders = std::fs::DirBuilder::new();
+    folders.recursive(true).mode(0o700).create(room)?;
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{Mode, OFlags, open};

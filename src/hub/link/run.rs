@@ -311,6 +311,10 @@ async fn session_heard(
                 model: text("model"),
                 running,
                 updated: said.get("updated").and_then(Value::as_i64),
+                origin: said
+                    .get("scheduled")
+                    .is_some_and(|is| is == true)
+                    .then(|| "schedule".to_owned()),
                 ..Said::default()
             },
         )

@@ -21,6 +21,9 @@ pub(crate) struct Stream {
     fixed_to: usize,
     fixed: usize,
     shown: Vec<Arc<str>>,
+    /// Bytes of what every paint draws again, at the last one. What came since does not count: much
+    /// of it may be blocks that are drawn once.
+    tail: usize,
     /// When the next paint is due; none while all is drawn.
     due: Option<Instant>,
     painted: Option<Instant>,
@@ -43,6 +46,7 @@ impl Stream {
             fixed_to: 0,
             fixed: 0,
             shown: Vec::new(),
+            tail: 0,
             due: None,
             painted: None,
         };
@@ -52,7 +56,7 @@ impl Stream {
 
     pub(crate) fn push(&mut self, chunk: &str) {
         self.text.push_str(chunk);
-        let rest = match self.text.len() - self.fixed_to {
+        let rest = match self.tail {
             n if n > VERY_LONG => Duration::from_millis(500),
             n if n > LONG => Duration::from_millis(100),
             _ => Duration::from_millis(15),
@@ -111,6 +115,7 @@ impl Stream {
             }
             self.shown.push(block.html.into());
         }
+        self.tail = self.text.len() - self.fixed_to;
     }
 }
 
@@ -139,6 +144,21 @@ mod tests {
             assert_eq!(got, want, "step {step}");
             assert!(painted < 100_000);
         }
+    }
+
+    #[test]
+    fn only_a_long_block_is_painted_less_often() {
+        let mut stream = Stream::new("one\n\n".to_owned());
+        let now = crate::clock::instant();
+        stream.push("two");
+        stream.paint(now);
+        stream.push(&"some words\n\n".repeat(1_000));
+        assert_eq!(stream.due(), Some(now + Duration::from_millis(15)));
+        stream.paint(now);
+        stream.push(&"words ".repeat(1_000));
+        stream.paint(now);
+        stream.push("more");
+        assert_eq!(stream.due(), Some(now + Duration::from_millis(100)));
     }
 
     #[test]

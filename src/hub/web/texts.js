@@ -40,7 +40,7 @@ export const TEXTS = {
   "home.loading": "Loading your computers", "home.failed": "Your computers could not be loaded",
   "home.empty": "No computer is linked yet", "home.empty.words": "Run this on a computer of yours. It prints a code; enter the code here within 10 minutes.",
   "link": "Link", "link.rest": "a computer", "enter.code": "Enter the code",
-  "device.online": "online since {since}", "device.away": "away since {since}", "device.never": "never linked", "device.revoked": "access taken back, {since}",
+  "device.online": "online since {since}", "device.away": "away since {since}", "device.never": "never linked", "device.revoked": "access taken back, {since}", "device.ended": "unlinked by {name} itself, {since}",
   "device.why": "Asleep, off or without network: that cannot be seen from here.", "device.limits.then": "Limits as last heard:", "device.limits.unknown": "What it allows is known once it is linked.",
   "device.no_roots": "works in no folder yet", "device.roots": "works in {roots}",
   "device.away.heard": "Last heard: {last}. The work may go on there; nothing is lost.", "device.away.nothing": "Nothing ran when it was last heard.",

@@ -1,8 +1,10 @@
 //! Where the paths of a command lie, and what stands against reading or writing them.
 
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::super::paths;
+use super::super::{git, paths};
 use super::{Effect, Finding, Part};
 use crate::shell::Word;
 use crate::spec::permission::Access;
@@ -19,7 +21,34 @@ pub(in crate::permission) struct Ground<'a> {
     pub(in crate::permission) released: &'a [PathBuf],
     /// Trusted folders of programs.
     pub(in crate::permission) path: &'a [PathBuf],
+    pub(in crate::permission) looks: Looks,
 }
+
+/// Looks at the disk for one judgement. What was seen once is not looked at again.
+#[derive(Debug)]
+pub(in crate::permission) struct Looks {
+    left: Cell<usize>,
+    real: RefCell<HashMap<PathBuf, PathBuf>>,
+    starts: RefCell<HashMap<PathBuf, Option<String>>>,
+}
+
+impl Default for Looks {
+    fn default() -> Self {
+        Self {
+            left: Cell::new(MOST_LOOKS),
+            real: RefCell::default(),
+            starts: RefCell::default(),
+        }
+    }
+}
+
+/// So many looks at the disk are made for one command: one a path that is there, one more for each
+/// of its parts that is missing. A command that names more is not understood in full, and paths
+/// that are left are not looked at.
+const MOST_LOOKS: usize = 1_000;
+
+/// What looking for a repository and reading its settings counts for.
+const REPOSITORY: usize = 10;
 
 /// Where a literal path lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +65,8 @@ pub(super) struct Places {
     pub(super) at: Vec<PathBuf>,
     /// A `cd` went where the text does not say.
     pub(super) unknown: bool,
+    /// No more places are taken in.
+    full: bool,
 }
 
 impl Places {
@@ -43,12 +74,16 @@ impl Places {
         Self {
             at: vec![ground.cwd.to_path_buf()],
             unknown: false,
+            full: false,
         }
     }
 
     pub(super) fn enter(&mut self, word: Option<&Word>, ground: &Ground<'_>) {
         // Twice doubled is more than honest scripts need.
         const MOST: usize = 16;
+        if self.full {
+            return;
+        }
         let Some(to) = word.and_then(|w| literal(w, ground)) else {
             self.unknown = true;
             return;
@@ -66,6 +101,7 @@ impl Places {
         if self.at.len() > MOST {
             self.at.truncate(MOST);
             self.unknown = true;
+            self.full = true;
         }
     }
 }
@@ -94,8 +130,40 @@ pub(super) fn literal(word: &Word, ground: &Ground<'_>) -> Option<PathBuf> {
 }
 
 impl Ground<'_> {
+    /// Where a path really is. When too much was looked at already: as it is spelled.
+    pub(super) fn real(&self, path: &Path) -> PathBuf {
+        if let Some(known) = self.looks.real.borrow().get(path) {
+            return known.clone();
+        }
+        let mut left = self.looks.left.get();
+        let found = paths::resolve_within(path, &mut left);
+        self.looks.left.set(left);
+        let found = found.unwrap_or_else(|| paths::spelled(path));
+        let mut real = self.looks.real.borrow_mut();
+        real.insert(path.to_path_buf(), found.clone());
+        found
+    }
+
+    /// What the settings of the repository around a folder start.
+    pub(super) fn starts(&self, folder: &Path) -> Option<String> {
+        if let Some(known) = self.looks.starts.borrow().get(folder) {
+            return known.clone();
+        }
+        let left = self.looks.left.get();
+        self.looks.left.set(left.saturating_sub(REPOSITORY));
+        let found = if left == 0 { None } else { git::starts(folder) };
+        let mut starts = self.looks.starts.borrow_mut();
+        starts.insert(folder.to_path_buf(), found.clone());
+        found
+    }
+
+    /// Whether more would have to be looked at than is: the command is then not understood.
+    pub(super) fn overlooks(&self) -> bool {
+        self.looks.left.get() == 0
+    }
+
     fn lies(&self, path: &Path) -> Lies {
-        let real = paths::resolve(path);
+        let real = self.real(path);
         if paths::beneath(&real, self.roots) {
             Lies::Inside(real)
         } else if paths::beneath(path, self.private) && paths::beneath(&real, self.private) {
@@ -108,7 +176,7 @@ impl Ground<'_> {
     }
 
     pub(super) fn released(&self, path: &Path) -> bool {
-        paths::beneath(path, self.released)
+        paths::beneath(path, self.released) && !paths::beneath(path, self.own)
     }
 }
 
@@ -117,7 +185,7 @@ pub(super) fn read(path: &Path, part: &mut Part, ground: &Ground<'_>) {
     let lies = ground.lies(path);
     let real = match &lies {
         Lies::Inside(real) | Lies::Outside(real) => real.clone(),
-        _ => paths::resolve(path),
+        _ => ground.real(path),
     };
     if let Some(hit) = paths::protected(&real, ground.home, ground.own)
         && hit.access == Access::All
@@ -144,7 +212,7 @@ pub(super) fn write(path: &Path, part: &mut Part, ground: &Ground<'_>) {
     let lies = ground.lies(path);
     let real = match &lies {
         Lies::Inside(real) | Lies::Outside(real) => real.clone(),
-        _ => paths::resolve(path),
+        _ => ground.real(path),
     };
     // Also by its spelling: a link at a protected name is still that name.
     let spelled = paths::spelled(path);
@@ -185,6 +253,9 @@ pub(super) fn write(path: &Path, part: &mut Part, ground: &Ground<'_>) {
 
 /// Every place that a word can mean as a path.
 pub(super) fn meant(word: &Word, ground: &Ground<'_>, places: &Places) -> Vec<PathBuf> {
+    if ground.overlooks() {
+        return Vec::new();
+    }
     let path = literal(word, ground).or_else(|| {
         // Of a glob or a word with holes the known beginning, up to the last slash.
         let start = word.start();

@@ -1,9 +1,10 @@
 //! Judging commands: every part by the table, and the box that the whole runs in.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::super::command::{self, Effect, Finding, Ground, Part};
+use super::super::command::{self, Effect, Finding, Ground, Looks, Part};
 use super::super::rule::{Pattern, Wanted};
 use super::super::{
     Attended, BoxKind, BoxPlan, Command, Purpose, Refusal, Run, Sees, Strength, Verdict, floor,
@@ -67,6 +68,7 @@ impl Judging<'_> {
             private: &private,
             released: &self.context.released,
             path: &path,
+            looks: Looks::default(),
         };
         let parts = command::parts(&script, &ground);
         let kind = self.kind(command, &parts, strength);
@@ -78,7 +80,8 @@ impl Judging<'_> {
             // Something on the floor may stand where nobody looked.
             let words = DoubtKind::Bound.words();
             let reason = format!("The command was not understood: {words}.");
-            rulings.push(Ruling::of(Level::AskOnce, "unbounded", reason));
+            // Before the others: it is told, and decides, where several weigh the same.
+            rulings.insert(0, Ruling::of(Level::AskOnce, "unbounded", reason));
         }
         if let Some(why) = &command.open {
             rulings.push(self.open(why, &parts));
@@ -429,25 +432,24 @@ fn secret_path(finding: &Finding) -> Option<PathBuf> {
 
 /// The programs of a script as they are found on the path, for the digest and the curious.
 fn programs(script: &shell::Script, path: &[PathBuf]) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for invocation in &script.invocations {
-        let Some(name) = invocation.program() else {
-            continue;
-        };
-        let place = if name.contains('/') {
-            Some(name.to_owned())
-        } else {
-            path.iter()
-                .map(|folder| folder.join(name))
-                .find(|p| p.is_file())
-                .map(|p| p.display().to_string())
-        };
-        let said = place.unwrap_or_else(|| format!("{name} (not found)"));
-        if !found.contains(&said) && found.len() < 64 {
-            found.push(said);
-        }
-    }
-    found
+    // More are not looked up: the text of the command is in the digest all the same.
+    const MOST: usize = 64;
+    let mut seen = HashSet::new();
+    let names = script.invocations.iter().filter_map(|i| i.program());
+    let names = names.filter(|name| seen.insert(*name)).take(MOST);
+    names
+        .map(|name| {
+            let place = if name.contains('/') {
+                Some(name.to_owned())
+            } else {
+                path.iter()
+                    .map(|folder| folder.join(name))
+                    .find(|p| p.is_file())
+                    .map(|p| p.display().to_string())
+            };
+            place.unwrap_or_else(|| format!("{name} (not found)"))
+        })
+        .collect()
 }
 
 fn variables(script: &shell::Script) -> Vec<String> {

@@ -69,7 +69,7 @@ impl Judging<'_> {
             places.push(real.clone());
             if let Some(hit) = paths::protected(&real, &home, &own)
                 && hit.access == Access::All
-                && !paths::beneath(&real, &self.context.released)
+                && !hit.released(&real, &self.context.released)
             {
                 rulings.push(self.protected(&real, hit.text, true).on(&shown));
             } else if paths::beneath(&real, &self.context.roots) {
@@ -125,7 +125,7 @@ impl Judging<'_> {
         // Also by its spelling: a link at a protected name is still that name.
         for real in [&real, &paths::spelled(path)] {
             if let Some(hit) = paths::protected(real, &home, &own)
-                && !paths::beneath(real, &self.context.released)
+                && !hit.released(real, &self.context.released)
             {
                 rulings.push(match hit.access {
                     Access::Instructions => self.instructions(real),

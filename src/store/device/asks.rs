@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension as _, Row, Transaction, params};
 
 use crate::ids::{AskId, Seq, SessionId};
-use crate::store::db::{Durability, StoreError};
+use crate::store::db::{Cached, Durability, StoreError};
 use crate::store::device::{Store, json, read_json, signed, unsigned};
 use crate::store::item::{AskBody, Item, Scope, Settled};
 
@@ -39,7 +39,7 @@ pub(crate) fn put(
     item: &Item,
     body: &AskBody,
 ) -> Result<(), rusqlite::Error> {
-    t.execute(
+    t.execute_cached(
         "insert into asks (ask, session, seq, made, body, left_ms) values (?1, ?2, ?3, ?4, ?5, ?6)",
         params![
             body.ask.as_str(),
@@ -63,7 +63,7 @@ pub(crate) fn settle(
     note: Option<&str>,
     at: i64,
 ) -> Result<(), rusqlite::Error> {
-    let changed = t.execute(
+    let changed = t.execute_cached(
         "update asks set settled = ?2, scope = ?3, by = ?4, note = ?5, at = ?6
          where ask = ?1 and settled is null",
         params![
@@ -116,7 +116,7 @@ impl Store {
         let ask = ask.clone();
         self.db()
             .call(move |c| {
-                c.query_row(
+                c.query_row_cached(
                     &format!("select {COLUMNS} from asks where ask = ?1"),
                     [ask.as_str()],
                     row,
@@ -135,7 +135,7 @@ impl Store {
         let start = start.to_owned();
         self.db()
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from asks
                      where settled is not null and substr(ask, 1, length(?1)) = ?1
                      order by asks.made desc, asks.seq desc limit 2"
@@ -159,7 +159,7 @@ impl Store {
         let origin = origin.map(ToOwned::to_owned);
         self.db()
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS}, sessions.origin from asks
                      join sessions on sessions.id = asks.session
                      where settled is null and (?1 is null or asks.session = ?1)
@@ -188,7 +188,7 @@ impl Store {
         let ask = ask.clone();
         self.db()
             .write(Durability::Disk, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update asks set left_ms = ?2, heard = ?3 where ask = ?1 and settled is null",
                     params![ask.as_str(), left_ms.map(signed), heard],
                 )?;

@@ -26,7 +26,7 @@ pub struct AuditLine {
 }
 
 pub(crate) fn put(t: &Transaction<'_>, line: &AuditLine) -> Result<(), rusqlite::Error> {
-    t.prepare(
+    t.prepare_cached(
         "insert into audit (time, session, origin, who, what, verdict, digest)
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?
@@ -61,7 +61,7 @@ impl Store {
         self.db()
             .call(move |c| {
                 let mut lines: Vec<AuditLine> = c
-                    .prepare(
+                    .prepare_cached(
                         "select time, session, origin, who, what, verdict, digest from audit
                          order by id desc limit ?1",
                     )?

@@ -3,7 +3,7 @@
 use rusqlite::{Row, Transaction, params};
 
 use crate::ids::{Position, Seq, SessionId};
-use crate::store::db::StoreError;
+use crate::store::db::{Cached, StoreError};
 use crate::store::device::audit::{self, AuditLine};
 use crate::store::device::keys::{self, KeyRow};
 use crate::store::device::rules::{self, RuleRow};
@@ -99,7 +99,7 @@ pub(crate) fn put(
         Some(item) => Some(sessions::change_time(t, item.time)?),
         None => None,
     };
-    t.prepare(
+    t.prepare_cached(
         "update sessions set head = max(head, ?2), reserved = max(reserved, ?3),
              updated = coalesce(?4, updated), bytes = bytes + ?5, told = coalesce(?6, told)
          where id = ?1",
@@ -140,13 +140,13 @@ fn put_item(t: &Transaction<'_>, session: &SessionId, item: &Item) -> Result<i64
     if text.is_some() {
         // A streamed item is written again as it grows.
         before = t
-            .prepare(
+            .prepare_cached(
                 "select coalesce(sum(length(cast(text as blob)) + length(cast(body as blob))), 0)
                  from items where session = ?1 and seq = ?2",
             )?
             .query_row(params![session.as_str(), signed(item.seq.0)], |r| r.get(0))?;
     }
-    t.prepare(
+    t.prepare_cached(
         "insert into items (session, seq, turn, time, kind, body, text)
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7)
          on conflict (session, seq) do update set text = excluded.text",
@@ -168,12 +168,12 @@ fn project(t: &Transaction<'_>, session: &SessionId, item: &Item) -> Result<(), 
     let id = session.as_str();
     match &item.body {
         Body::Prompt { run, .. } => {
-            t.execute(
+            t.execute_cached(
                 "update sessions set turn = ?2, running = 1 where id = ?1",
                 params![id, item.turn],
             )?;
             if let Some((schedule, run)) = run_key(run.as_ref()) {
-                t.execute(
+                t.execute_cached(
                     "insert or ignore into runs (schedule, run, session, turn)
                      values (?1, ?2, ?3, ?4)",
                     params![schedule, run, id, item.turn],
@@ -181,16 +181,16 @@ fn project(t: &Transaction<'_>, session: &SessionId, item: &Item) -> Result<(), 
             }
         }
         Body::TurnEnd { run, .. } => {
-            t.execute("update sessions set running = 0 where id = ?1", [id])?;
+            t.execute_cached("update sessions set running = 0 where id = ?1", [id])?;
             if let (Some((schedule, name)), Some(outcome)) = (run_key(run.as_ref()), run) {
-                t.execute(
+                t.execute_cached(
                     "update runs set outcome = ?3 where schedule = ?1 and run = ?2",
                     params![schedule, name, json(outcome)?],
                 )?;
             }
         }
         Body::Call { .. } => {
-            t.execute("update sessions set calls = calls + 1 where id = ?1", [id])?;
+            t.execute_cached("update sessions set calls = calls + 1 where id = ?1", [id])?;
         }
         Body::Title { title } => set(t, id, "title", title)?,
         Body::Mode { mode, .. } => set(t, id, "mode", mode)?,
@@ -211,7 +211,7 @@ fn project(t: &Transaction<'_>, session: &SessionId, item: &Item) -> Result<(), 
 }
 
 fn set(t: &Transaction<'_>, id: &str, column: &str, value: &str) -> Result<(), rusqlite::Error> {
-    t.execute(
+    t.execute_cached(
         &format!("update sessions set {column} = ?2 where id = ?1"),
         [id, value],
     )?;
@@ -253,7 +253,7 @@ impl Store {
         let session = session.clone();
         self.db()
             .call(move |c| {
-                let mut statement = c.prepare(
+                let mut statement = c.prepare_cached(
                     "select seq, turn, time, body, text from items
                      where session = ?1 and seq >= ?2 order by seq limit ?3",
                 )?;
@@ -289,7 +289,7 @@ impl Store {
             .call(move |c| {
                 use rusqlite::OptionalExtension as _;
                 let (covered, turn): (i64, u32) = c
-                    .prepare(
+                    .prepare_cached(
                         "select json_extract(body, '$.compacted.upto'), turn from items
                          where session = ?1 and kind = 'notice'
                            and json_extract(body, '$.compacted') is not null
@@ -298,7 +298,7 @@ impl Store {
                     .query_row([session.as_str()], |r| Ok((r.get(0)?, r.get(1)?)))
                     .optional()?
                     .unwrap_or_default();
-                c.prepare(
+                c.prepare_cached(
                     "select seq, items.turn, time, body, text from items
                      join sessions on sessions.id = items.session
                      where session = ?1 and (seq > ?2 or items.turn = sessions.turn
@@ -330,7 +330,7 @@ impl Store {
         let (session, call) = (session.clone(), call.to_owned());
         self.db()
             .call(move |c| {
-                c.query_row(
+                c.query_row_cached(
                     "select json_extract(body, '$.text'), json_extract(body, '$.spill') from items
                      where session = ?1 and kind = 'result' and json_extract(body, '$.call') = ?2",
                     params![session.as_str(), call],
@@ -354,7 +354,7 @@ impl Store {
         let session = session.clone();
         self.db()
             .call(move |c| {
-                c.query_row(
+                c.query_row_cached(
                     "select seq, turn, time, body, text from items
                      where session = ?1 and turn = ?2 and kind = 'turn_end'",
                     params![session.as_str(), turn],
@@ -375,7 +375,7 @@ impl Store {
             .call(move |c| {
                 use rusqlite::OptionalExtension as _;
                 let found = c
-                    .query_row(
+                    .query_row_cached(
                         "select seq, coalesce(length(cast(text as blob)), 0) from items
                          where session = ?1 order by seq desc limit 1",
                         [session.as_str()],
@@ -405,7 +405,7 @@ impl Store {
         let (schedule, run) = (schedule.to_owned(), run.to_owned());
         self.db()
             .call(move |c| {
-                c.query_row(
+                c.query_row_cached(
                     "select session, turn from runs where schedule = ?1 and run = ?2",
                     params![schedule, run],
                     |r| Ok((SessionId::new(r.get::<_, String>(0)?), r.get(1)?)),

@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension as _, Transaction, params};
 
 use crate::ids::Digest;
-use crate::store::db::{Durability, StoreError};
+use crate::store::db::{Cached, Durability, StoreError};
 use crate::store::device::Store;
 
 /// How long a key is kept.
@@ -25,7 +25,7 @@ pub struct KeyRow {
 }
 
 pub(crate) fn put(t: &Transaction<'_>, row: &KeyRow) -> Result<(), rusqlite::Error> {
-    t.execute(
+    t.execute_cached(
         "insert into keys (scope, key, digest, outcome, until) values (?1, ?2, ?3, ?4, ?5)",
         params![
             row.scope,
@@ -47,7 +47,7 @@ impl Store {
         let (scope, key) = (scope.to_owned(), key.to_owned());
         self.db()
             .call(move |c| {
-                c.query_row(
+                c.query_row_cached(
                     "select digest, outcome, until from keys where scope = ?1 and key = ?2",
                     [&scope, &key],
                     |r| {
@@ -84,7 +84,7 @@ impl Store {
         self.db()
             .write(Durability::Disk, move |t| {
                 let known = t
-                    .query_row(
+                    .query_row_cached(
                         "select digest, outcome, until from keys where scope = ?1 and key = ?2",
                         [&row.scope, &row.key],
                         |r| {
@@ -120,11 +120,11 @@ impl Store {
         self.db()
             .write(Durability::Disk, move |t| {
                 match outcome {
-                    Some(outcome) => t.execute(
+                    Some(outcome) => t.execute_cached(
                         "update keys set outcome = ?3 where scope = ?1 and key = ?2",
                         params![scope, key, outcome],
                     )?,
-                    None => t.execute(
+                    None => t.execute_cached(
                         "delete from keys where scope = ?1 and key = ?2",
                         params![scope, key],
                     )?,

@@ -3,7 +3,7 @@
 
 use rusqlite::{OptionalExtension as _, Row, params};
 
-use crate::store::db::{Durability, StoreError};
+use crate::store::db::{Cached, Durability, StoreError};
 use crate::store::device::{Store, json, read_json, signed, unsigned};
 use crate::store::item::AskBody;
 
@@ -46,7 +46,7 @@ impl Store {
         self.db()
             .write(Durability::Disk, move |t| {
                 let known = t
-                    .query_row(
+                    .query_row_cached(
                         "select number from refused where origin = ?1 and command = ?2 and cwd = ?3",
                         params![new.origin, new.body.command, new.body.cwd],
                         |r| r.get::<_, i64>(0),
@@ -55,13 +55,13 @@ impl Store {
                 let rule = new.rule.as_ref().map(json).transpose()?;
                 if let Some(number) = known {
                     // What is asked may have changed with the rules and the mode.
-                    t.execute(
+                    t.execute_cached(
                         "update refused set made = ?2, body = ?3, rule = ?4 where number = ?1",
                         params![number, new.made, json(&new.body)?, rule],
                     )?;
                     return Ok(unsigned(number));
                 }
-                t.execute(
+                t.execute_cached(
                     "insert into refused (origin, command, cwd, made, body, rule)
                      values (?1, ?2, ?3, ?4, ?5, ?6)",
                     params![
@@ -74,7 +74,7 @@ impl Store {
                     ],
                 )?;
                 let number = t.last_insert_rowid();
-                t.execute(
+                t.execute_cached(
                     "delete from refused where number <= ?1",
                     [number.saturating_sub(signed(MOST))],
                 )?;
@@ -90,9 +90,11 @@ impl Store {
     pub async fn refused(&self) -> Result<Vec<RefusedRow>, StoreError> {
         self.db()
             .call(|c| {
-                c.prepare("select number, origin, made, body, rule from refused order by number")?
-                    .query_map([], row)?
-                    .collect()
+                c.prepare_cached(
+                    "select number, origin, made, body, rule from refused order by number",
+                )?
+                .query_map([], row)?
+                .collect()
             })
             .await
     }
@@ -104,7 +106,8 @@ impl Store {
     pub async fn take_refused(&self, number: u64) -> Result<bool, StoreError> {
         self.db()
             .write(Durability::Disk, move |t| {
-                let gone = t.execute("delete from refused where number = ?1", [signed(number)])?;
+                let gone =
+                    t.execute_cached("delete from refused where number = ?1", [signed(number)])?;
                 Ok(gone == 1)
             })
             .await

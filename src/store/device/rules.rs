@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension as _, Transaction, params};
 use tokio::sync::watch;
 
 use crate::ids::SessionId;
-use crate::store::db::{Durability, StoreError};
+use crate::store::db::{Cached, Durability, StoreError};
 use crate::store::device::{Store, json, read_json};
 
 /// How old the note of a rule's last use may be before it is written anew: whoever works fast costs
@@ -51,7 +51,7 @@ const COLUMNS: &str = "id, origin, session, made, by, data, used";
 const COUNTS: &str = "(origin = ?1 or json_extract(data, '$.allow') = 0)";
 
 pub(crate) fn put(t: &Transaction<'_>, rule: &RuleRow) -> Result<(), rusqlite::Error> {
-    t.execute(
+    t.execute_cached(
         "insert into rules (id, origin, session, made, by, data, used)
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7)
          on conflict (id) do update set data = excluded.data, made = excluded.made, by = excluded.by",
@@ -77,7 +77,9 @@ pub(crate) fn used(
     let mut changed = 0;
     for rule in rules {
         changed += t
-            .prepare("update rules set used = ?2 where id = ?1 and (used is null or used <= ?3)")?
+            .prepare_cached(
+                "update rules set used = ?2 where id = ?1 and (used is null or used <= ?3)",
+            )?
             .execute(params![rule, now, now - USED_MS])?;
     }
     Ok(changed > 0)
@@ -118,7 +120,7 @@ impl Store {
         let (origin, session) = (origin.to_owned(), session.clone());
         self.db()
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from rules
                      where {COUNTS} and (session is null or session = ?2) order by made, id",
                 ))?
@@ -135,7 +137,7 @@ impl Store {
     pub async fn rules(&self) -> Result<Vec<RuleRow>, StoreError> {
         self.db()
             .call(|c| {
-                c.prepare(&format!("select {COLUMNS} from rules order by made, id"))?
+                c.prepare_cached(&format!("select {COLUMNS} from rules order by made, id"))?
                     .query_map([], row)?
                     .collect()
             })
@@ -167,7 +169,7 @@ impl Store {
                     })
                     .optional()?;
                 let rules = c
-                    .prepare(&format!(
+                    .prepare_cached(&format!(
                         "select {COLUMNS} from rules where {COUNTS} and session is null
                            and (?2 is null or made < ?2 or (made = ?2 and id < ?3))
                          order by made desc, id desc limit ?4"
@@ -221,7 +223,7 @@ impl Store {
         let removed = self
             .db()
             .write(Durability::Disk, move |t| {
-                Ok(t.execute("delete from rules where id = ?1", [id])? > 0)
+                Ok(t.execute_cached("delete from rules where id = ?1", [id])? > 0)
             })
             .await?;
         if removed {
@@ -253,7 +255,7 @@ impl Store {
                     None => TakenBack::Gone,
                     Some(true) => TakenBack::Refuses,
                     Some(false) => {
-                        t.execute("delete from rules where id = ?1", [&id])?;
+                        t.execute_cached("delete from rules where id = ?1", [&id])?;
                         TakenBack::Removed
                     }
                 })

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 
 use crate::config::Mode;
 use crate::ids::{Seq, SessionId};
-use crate::store::db::{Durability, StoreError};
+use crate::store::db::{Cached, Durability, StoreError};
 use crate::store::device::keys::KeyRow;
 use crate::store::device::{Store, json, keys, read_json, signed, unsigned};
 
@@ -113,7 +113,7 @@ impl Store {
         self.db()
             .write(Durability::Disk, move |t| {
                 let updated = change_time(t, new.updated)?;
-                t.execute(
+                t.execute_cached(
                     "insert into sessions (id, origin, cwd, also, model, mode, level, made, updated, \
                      said, context, agents, scheduled) \
                      values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
@@ -149,7 +149,7 @@ impl Store {
         let id = id.clone();
         self.db()
             .call(move |c| {
-                c.prepare(&format!("select {COLUMNS} from sessions where id = ?1"))?
+                c.prepare_cached(&format!("select {COLUMNS} from sessions where id = ?1"))?
                     .query_row([id.as_str()], row)
                     .optional()
             })
@@ -167,7 +167,7 @@ impl Store {
                 let (time, id) = which
                     .after
                     .map_or((None, None), |(t, i)| (Some(t), Some(i)));
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from sessions
                      where (?1 is null or origin = ?1 or shared = 1)
                        and (?2 is null or cwd = ?2)
@@ -191,7 +191,7 @@ impl Store {
         let id = id.to_owned();
         self.db()
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from sessions where substr(id, 1, length(?1)) = ?1 limit 2"
                 ))?
                 .query_map([id], row)?
@@ -208,7 +208,7 @@ impl Store {
     pub async fn newest_change(&self, origin: Option<String>) -> Result<i64, StoreError> {
         self.db()
             .call(move |c| {
-                let listed: i64 = c.query_row(
+                let listed: i64 = c.query_row_cached(
                     "select coalesce(max(updated), 0) from sessions
                      where ?1 is null or origin = ?1 or shared = 1",
                     params![origin],
@@ -226,7 +226,7 @@ impl Store {
     pub async fn unfinished(&self) -> Result<Vec<SessionRow>, StoreError> {
         self.db()
             .call(|c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from sessions where running = 1 order by updated"
                 ))?
                 .query_map([], row)?
@@ -243,7 +243,7 @@ impl Store {
         let id = id.clone();
         self.db()
             .write(Durability::Process, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update sessions set prompt = ?2 where id = ?1",
                     params![id.as_str(), prompt],
                 )?;
@@ -263,7 +263,7 @@ impl Store {
                 if !shared {
                     keep_last_seen(t, &id)?;
                 }
-                let changed = t.execute(
+                let changed = t.execute_cached(
                     "update sessions set shared = ?2 where id = ?1",
                     params![id.as_str(), shared],
                 )?;
@@ -281,7 +281,7 @@ impl Store {
         self.db()
             .write(Durability::Disk, move |t| {
                 keep_last_seen(t, &gone)?;
-                t.execute("delete from sessions where id = ?1", [gone.as_str()])?;
+                t.execute_cached("delete from sessions where id = ?1", [gone.as_str()])?;
                 Ok(())
             })
             .await?;
@@ -300,9 +300,10 @@ impl Store {
 /// The time of a change made at `now`: above that of every change before it, also when the clock
 /// was set back, so that nobody who asks for what is newer misses it (Y2).
 pub(crate) fn change_time(c: &rusqlite::Connection, now: i64) -> Result<i64, rusqlite::Error> {
-    let listed: i64 = c.query_row("select coalesce(max(updated), 0) from sessions", [], |r| {
-        r.get(0)
-    })?;
+    let listed: i64 =
+        c.query_row_cached("select coalesce(max(updated), 0) from sessions", [], |r| {
+            r.get(0)
+        })?;
     Ok(now.max(listed.max(last_seen(c)?).saturating_add(1)))
 }
 
@@ -311,7 +312,7 @@ const LAST_SEEN: &str = "last_seen";
 
 fn last_seen(c: &rusqlite::Connection) -> Result<i64, rusqlite::Error> {
     let kept = c
-        .query_row(
+        .query_row_cached(
             "select value from state where name = ?1",
             [LAST_SEEN],
             |r| r.get::<_, String>(0),
@@ -322,7 +323,7 @@ fn last_seen(c: &rusqlite::Connection) -> Result<i64, rusqlite::Error> {
 
 fn keep_last_seen(t: &rusqlite::Connection, id: &SessionId) -> Result<(), rusqlite::Error> {
     let updated: Option<i64> = t
-        .query_row(
+        .query_row_cached(
             "select updated from sessions where id = ?1",
             [id.as_str()],
             |r| r.get(0),

@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::{HubStore, hash};
-use crate::store::db::{Durability, StoreError};
+use crate::store::db::{Cached, Durability, StoreError};
 
 /// Someone who may use this instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl HubStore {
         self.db
             .write(Durability::Disk, |t| {
                 let found = t
-                    .query_row(
+                    .query_row_cached(
                         "select id, name, password from accounts order by created, id limit 1",
                         [],
                         account,
@@ -75,7 +75,7 @@ impl HubStore {
                     return Ok(found);
                 }
                 let id = crate::ids::random_hex(8);
-                t.execute(
+                t.execute_cached(
                     "insert into accounts (id, name, created) values (?1, 'you', ?2)",
                     params![id, crate::clock::now_ms()],
                 )?;
@@ -94,7 +94,7 @@ impl HubStore {
         let now = crate::clock::now_ms();
         self.db
             .write(Durability::Disk, move |t| {
-                let made = t.execute(
+                let made = t.execute_cached(
                     "insert into accounts (id, name, created) values (?1, ?2, ?3)
                      on conflict do nothing",
                     params![id, name, now],
@@ -115,7 +115,7 @@ impl HubStore {
     pub async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
         self.db
             .call(|c| {
-                c.prepare("select id, name, password from accounts order by created, id")?
+                c.prepare_cached("select id, name, password from accounts order by created, id")?
                     .query_map([], account)?
                     .collect()
             })
@@ -125,7 +125,7 @@ impl HubStore {
     pub async fn account(&self, id: String) -> Result<Option<Account>, StoreError> {
         self.db
             .call(move |c| {
-                c.query_row(
+                c.query_row_cached(
                     "select id, name, password from accounts where id = ?1",
                     [id],
                     account,
@@ -138,7 +138,7 @@ impl HubStore {
     pub async fn account_named(&self, name: String) -> Result<Option<Account>, StoreError> {
         self.db
             .call(move |c| {
-                c.query_row(
+                c.query_row_cached(
                     "select id, name, password from accounts where name = ?1",
                     [name],
                     account,
@@ -158,7 +158,7 @@ impl HubStore {
     ) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                let taken: bool = t.query_row(
+                let taken: bool = t.query_row_cached(
                     "select exists (select 1 from accounts where name = ?1 and id <> ?2)",
                     [&name, &id],
                     |r| r.get(0),
@@ -166,7 +166,7 @@ impl HubStore {
                 if taken {
                     return Ok(false);
                 }
-                t.execute(
+                t.execute_cached(
                     "update accounts set name = ?1, password = ?2 where id = ?3",
                     [&name, &password, &id],
                 )?;
@@ -186,8 +186,8 @@ impl HubStore {
         let now = crate::clock::now_ms();
         self.db
             .write(Durability::Disk, move |t| {
-                t.execute("delete from one_time where expires <= ?1", [now])?;
-                t.execute(
+                t.execute_cached("delete from one_time where expires <= ?1", [now])?;
+                t.execute_cached(
                     "insert into one_time (hash, account, expires) values (?1, ?2, ?3)",
                     params![hash, account, expires],
                 )?;
@@ -203,7 +203,7 @@ impl HubStore {
         self.db
             .write(Durability::Disk, move |t| {
                 let found: Option<(String, i64)> = t
-                    .query_row(
+                    .query_row_cached(
                         "delete from one_time where hash = ?1 returning account, expires",
                         [hash],
                         |r| Ok((r.get(0)?, r.get(1)?)),
@@ -227,19 +227,19 @@ impl HubStore {
         self.db
             .write(Durability::Disk, move |t| {
                 let id = crate::ids::random_hex(8);
-                t.execute(
+                t.execute_cached(
                     "insert into browsers (id, hash, account, made, seen, agent, address)
                      values (?1, ?2, ?3, ?4, ?4, ?5, ?6)",
                     params![id, hash, account, now, agent, address],
                 )?;
-                t.execute(
+                t.execute_cached(
                     "update browsers set ended = ?1, ended_why = 'there were too many'
                      where account = ?2 and ended is null and id not in (
                        select id from browsers where account = ?2 and ended is null
                        order by seen desc, made desc limit ?3)",
                     params![now, account, MAX_BROWSERS],
                 )?;
-                t.execute(
+                t.execute_cached(
                     "delete from browsers where ended < ?1",
                     [now - 30 * 24 * 3_600_000],
                 )?;
@@ -253,7 +253,7 @@ impl HubStore {
         let hash = hash(secret);
         self.db
             .call(move |c| {
-                c.query_row(
+                c.query_row_cached(
                     &format!("select {BROWSER} from browsers where hash = ?1"),
                     [hash],
                     Browser::read,
@@ -267,7 +267,7 @@ impl HubStore {
     pub async fn browser_seen(&self, id: String, now: i64) -> Result<(), StoreError> {
         self.db
             .write(Durability::Process, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update browsers set seen = ?1 where id = ?2",
                     params![now, id],
                 )?;
@@ -280,7 +280,7 @@ impl HubStore {
     pub async fn browsers(&self, account: String) -> Result<Vec<Browser>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {BROWSER} from browsers where account = ?1 and ended is null
                      order by seen desc"
                 ))?
@@ -301,7 +301,7 @@ impl HubStore {
         let now = crate::clock::now_ms();
         self.db
             .write(Durability::Disk, move |t| {
-                t.prepare(
+                t.prepare_cached(
                     "update browsers set ended = ?1, ended_why = ?2
                      where account = ?3 and ended is null and (?4 is null or id = ?4)
                        and (?5 is null or id <> ?5) returning id",

@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 use serde_json::Value;
 
 use super::HubStore;
-use crate::store::db::{Durability, StoreError};
+use crate::store::db::{Cached, Durability, StoreError};
 
 /// One question. Times are milliseconds since the epoch, of this instance's clock.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +75,7 @@ impl HubStore {
     pub async fn put_ask(&self, new: Ask) -> Result<Option<Ask>, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                t.execute(
+                t.execute_cached(
                     "insert into asks (ask, chat, device, seq, call, body, state, made, expires)
                      values (?1, ?2, ?3, ?4, ?5, ?6, 'open', ?7, ?8)
                      on conflict (ask) do update set
@@ -111,7 +111,7 @@ impl HubStore {
     ) -> Result<Vec<Ask>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from asks where state <> 'settled' and (?2 is null or chat = ?2)
                      and device in (select id from devices where account = ?1)
                      order by expires is null, expires, made limit 500"
@@ -126,7 +126,7 @@ impl HubStore {
     pub async fn settled_asks(&self, account: String, limit: u32) -> Result<Vec<Ask>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from asks where state = 'settled'
                      and device in (select id from devices where account = ?1)
                      order by at desc limit ?2"
@@ -141,7 +141,7 @@ impl HubStore {
     pub async fn asks_of_device(&self, device: String) -> Result<Vec<Ask>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from asks where device = ?1 and state <> 'settled'"
                 ))?
                 .query_map([device], Ask::read)?
@@ -162,7 +162,7 @@ impl HubStore {
     ) -> Result<Option<Ask>, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                let changed = t.execute(
+                let changed = t.execute_cached(
                     "update asks set state = 'sending', outcome = ?2, scope = ?3, note = ?4
                      where ask = ?1 and state = 'open'",
                     params![ask, outcome, scope, note],
@@ -184,7 +184,7 @@ impl HubStore {
     ) -> Result<Option<Ask>, StoreError> {
         self.db
             .write(Durability::Process, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update asks set state = ?2 where ask = ?1 and state in ('sending', 'sent')",
                     params![ask, state],
                 )?;
@@ -197,12 +197,12 @@ impl HubStore {
     pub async fn reopen_ask(&self, ask: String, why: String) -> Result<Option<Ask>, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update asks set state = 'open', outcome = null, scope = null, note = ?2
                      where ask = ?1 and state <> 'settled'",
                     [&ask, &why],
                 )?;
-                t.execute(
+                t.execute_cached(
                     "delete from work where kind in ('answer', 'extend') and key = ?1",
                     [&ask],
                 )?;
@@ -222,7 +222,7 @@ impl HubStore {
     ) -> Result<Option<Ask>, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                let changed = t.execute(
+                let changed = t.execute_cached(
                     "update asks set state = 'settled', outcome = ?2, scope = ?3, by = ?4,
                        note = coalesce(?5, note), at = ?6, late = ?7,
                        body = case when ?8 is null then body
@@ -240,7 +240,7 @@ impl HubStore {
                         device
                     ],
                 )?;
-                t.execute(
+                t.execute_cached(
                     "update work set state = 'done'
                      where kind = 'answer' and key = ?1 and device = ?2",
                     [&ask, &device],
@@ -256,7 +256,7 @@ impl HubStore {
     pub async fn set_expiry(&self, ask: String, expires: i64) -> Result<Option<Ask>, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update asks set expires = ?2 where ask = ?1 and state <> 'settled'",
                     params![ask, expires],
                 )?;
@@ -269,15 +269,17 @@ impl HubStore {
     pub async fn ask_count(&self, chat: String) -> Result<u64, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare("select count(*) from asks where chat = ?1 and state <> 'settled'")?
-                    .query_row([chat], |r| r.get(0))
+                c.prepare_cached(
+                    "select count(*) from asks where chat = ?1 and state <> 'settled'",
+                )?
+                .query_row([chat], |r| r.get(0))
             })
             .await
     }
 }
 
 fn one(c: &rusqlite::Connection, ask: &str) -> Result<Option<Ask>, rusqlite::Error> {
-    c.query_row(
+    c.query_row_cached(
         &format!("select {COLUMNS} from asks where ask = ?1"),
         [ask],
         Ask::read,

@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 use serde_json::Value;
 
 use super::HubStore;
-use crate::store::db::{Durability, StoreError};
+use crate::store::db::{Cached, Durability, StoreError};
 
 /// One chat. Times are milliseconds since the epoch.
 #[derive(Clone, Debug, PartialEq)]
@@ -158,7 +158,7 @@ impl HubStore {
     ) -> Result<Option<(Chat, Option<String>)>, StoreError> {
         self.db
             .call(move |c| {
-                c.query_row(
+                c.query_row_cached(
                     &format!("select {COLUMNS}, asked from chats where device = ?1 and key = ?2"),
                     [device, key],
                     |row| Ok((Chat::read(row)?, row.get("asked")?)),
@@ -177,13 +177,13 @@ impl HubStore {
         self.db
             .call(move |c| {
                 let which = "account = ?1 and (?2 is null or device = ?2) and archived = ?3";
-                let total = c.query_row(
+                let total = c.query_row_cached(
                     &format!("select count(*) from chats where {which}"),
                     params![account, filter.device, filter.archived],
                     |r| r.get(0),
                 )?;
                 let list = c
-                    .prepare(&format!(
+                    .prepare_cached(&format!(
                         "select {COLUMNS} from chats where {which}
                          and (?4 is null or updated < ?4) order by updated desc, id limit ?5"
                     ))?
@@ -207,7 +207,7 @@ impl HubStore {
     pub async fn edit_chat(&self, id: String, edit: ChatEdit) -> Result<(), StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update chats set title = coalesce(?2, title),
                        archived = coalesce(?3, archived), seen = max(seen, coalesce(?4, 0)),
                        draft = coalesce(?5, draft), wanted = coalesce(?6, wanted)
@@ -235,7 +235,7 @@ impl HubStore {
     ) -> Result<(), StoreError> {
         self.db
             .write(Durability::Process, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update chats set wanted = null, lowered = ?2, mode = coalesce(?3, mode),
                        model = coalesce(?4, model), level = coalesce(?5, level) where id = ?1",
                     params![id, lowered, said.mode, said.model, said.level],
@@ -256,7 +256,7 @@ impl HubStore {
         let now = crate::clock::now_ms();
         self.db
             .write(Durability::Process, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update chats set progress = ?2, running = coalesce(?3, running),
                        updated = case when ?4 then ?5 else updated end where id = ?1",
                     params![
@@ -276,7 +276,7 @@ impl HubStore {
     pub async fn close_chat(&self, id: String, why: String) -> Result<(), StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update chats set closed = coalesce(closed, ?2), running = 0, progress = null
                      where id = ?1",
                     [id, why],
@@ -295,7 +295,7 @@ impl HubStore {
     ) -> Result<Vec<String>, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                t.prepare(
+                t.prepare_cached(
                     "update chats set closed = ?3, running = 0, progress = null
                      where device = ?1 and epoch <> ?2 and closed is null returning id",
                 )?
@@ -313,7 +313,7 @@ impl HubStore {
     ) -> Result<Vec<String>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(
+                c.prepare_cached(
                     "select session from chats where device = ?1 and epoch = ?2 and closed is null
                        and (running = 1 or id in (select chat from work where device = ?1
                             and kind in ('prompt', 'steer') and state in ('waiting', 'failed')))
@@ -328,16 +328,16 @@ impl HubStore {
     pub async fn delete_chat(&self, id: String) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                t.execute("delete from tails where chat = ?1", [&id])?;
-                t.execute("delete from work where chat = ?1", [&id])?;
-                Ok(t.execute("delete from chats where id = ?1", [&id])? == 1)
+                t.execute_cached("delete from tails where chat = ?1", [&id])?;
+                t.execute_cached("delete from work where chat = ?1", [&id])?;
+                Ok(t.execute_cached("delete from chats where id = ?1", [&id])? == 1)
             })
             .await
     }
 }
 
 pub(super) fn by_id(c: &rusqlite::Connection, id: &str) -> Result<Option<Chat>, rusqlite::Error> {
-    c.prepare(&format!("select {COLUMNS} from chats where id = ?1"))?
+    c.prepare_cached(&format!("select {COLUMNS} from chats where id = ?1"))?
         .query_row([id], Chat::read)
         .optional()
 }
@@ -348,7 +348,7 @@ fn find(
     epoch: &str,
     session: &str,
 ) -> Result<Option<Chat>, rusqlite::Error> {
-    c.prepare(&format!(
+    c.prepare_cached(&format!(
         "select {COLUMNS} from chats where device = ?1 and epoch = ?2 and session = ?3"
     ))?
     .query_row([device, epoch, session], Chat::read)
@@ -367,7 +367,7 @@ fn say(
         .as_ref()
         .and_then(|m| serde_json::to_string(m).ok());
     if let Some(known) = find(t, device, &said.epoch, &said.session)? {
-        t.execute(
+        t.execute_cached(
             "update chats set cwd = coalesce(?2, cwd), title = coalesce(?3, title),
                mode = coalesce(?4, mode), modes = coalesce(?5, modes),
                model = coalesce(?6, model), level = coalesce(?7, level),
@@ -399,7 +399,7 @@ fn say(
     } else {
         said.session.clone()
     };
-    t.execute(
+    t.execute_cached(
         "insert into chats (id, account, device, session, epoch, key, cwd, title, mode, modes,
            model, level, origin, created, updated, running, lowered, asked)
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,

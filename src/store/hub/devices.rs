@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 use serde_json::Value;
 
 use super::HubStore;
-use crate::store::db::{Durability, StoreError};
+use crate::store::db::{Cached, Durability, StoreError};
 
 /// One linked computer. Times are milliseconds since the epoch.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,7 +96,7 @@ impl HubStore {
         new: &NewDevice,
         now: i64,
     ) -> Result<bool, rusqlite::Error> {
-        let changed = t.execute(
+        let changed = t.execute_cached(
             "insert into devices (id, account, name, os, arch, version, address, paired, since,
                limits) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9)
              on conflict (id) do update set
@@ -128,7 +128,7 @@ impl HubStore {
     pub async fn devices(&self, account: String) -> Result<Vec<Device>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from devices where account = ?1 order by name, id"
                 ))?
                 .query_map([account], Device::read)?
@@ -140,7 +140,7 @@ impl HubStore {
     pub async fn rename_device(&self, id: String, name: String) -> Result<(), StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update devices set name = ?1, renamed = 1 where id = ?2",
                     [name, id],
                 )?;
@@ -161,20 +161,20 @@ impl HubStore {
     pub async fn forget_device(&self, id: String) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                let gone: bool = t.query_row(
+                let gone: bool = t.query_row_cached(
                     "select exists (select 1 from devices where id = ?1 and revoked is not null)",
                     [&id],
                     |r| r.get(0),
                 )?;
                 if gone {
-                    t.execute(
+                    t.execute_cached(
                         "delete from tails where chat in (select id from chats where device = ?1)",
                         [&id],
                     )?;
                     for table in ["chats", "work", "tokens", "rules"] {
-                        t.execute(&format!("delete from {table} where device = ?1"), [&id])?;
+                        t.execute_cached(&format!("delete from {table} where device = ?1"), [&id])?;
                     }
-                    t.execute("delete from devices where id = ?1", [&id])?;
+                    t.execute_cached("delete from devices where id = ?1", [&id])?;
                 }
                 Ok(gone)
             })
@@ -186,7 +186,7 @@ impl HubStore {
         let now = crate::clock::now_ms();
         self.db
             .write(Durability::Process, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update devices set name = case when renamed then name
                          else coalesce(?2, name) end,
                        os = coalesce(?3, os), arch = coalesce(?4, arch),
@@ -221,7 +221,7 @@ impl HubStore {
     ) -> Result<(), StoreError> {
         self.db
             .write(Durability::Process, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update devices set head = ?3 where id = ?1 and epoch = ?2",
                     params![id, epoch, head],
                 )?;
@@ -240,7 +240,7 @@ impl HubStore {
         let now = crate::clock::now_ms();
         self.db
             .write(Durability::Process, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update devices set since = ?2, heard = max(coalesce(heard, 0), ?3),
                        words = coalesce(?4, words) where id = ?1",
                     params![id, now, heard, words],
@@ -254,7 +254,7 @@ impl HubStore {
     pub async fn device_counts(&self, id: String) -> Result<(u64, u64), StoreError> {
         self.db
             .call(move |c| {
-                c.query_row(
+                c.query_row_cached(
                     "select (select count(*) from chats where device = ?1 and running = 1
                                and closed is null),
                             (select count(*) from asks where device = ?1 and state <> 'settled')",
@@ -267,7 +267,7 @@ impl HubStore {
 }
 
 fn one(c: &rusqlite::Connection, id: &str) -> Result<Option<Device>, rusqlite::Error> {
-    c.query_row(
+    c.query_row_cached(
         &format!("select {COLUMNS} from devices where id = ?1"),
         [id],
         Device::read,
@@ -282,11 +282,11 @@ pub(super) fn revoke(
     why: &str,
     now: i64,
 ) -> Result<bool, rusqlite::Error> {
-    let done = t.execute(
+    let done = t.execute_cached(
         "update devices set revoked = ?2, revoked_why = ?3 where id = ?1 and revoked is null",
         params![id, now, why],
     )?;
-    t.execute(
+    t.execute_cached(
         "update tokens set state = 'revoked' where device = ?1",
         [id],
     )?;

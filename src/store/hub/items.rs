@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::HubStore;
 use crate::ids::{Position, Seq};
-use crate::store::db::{Durability, StoreError};
+use crate::store::db::{Cached, Durability, StoreError};
 
 /// Tails an item may have before they are folded into it.
 const FOLD_AT: i64 = 64;
@@ -123,7 +123,7 @@ impl HubStore {
         self.db
             .call(move |c| {
                 let open: Option<(u64, u64, String)> = c
-                    .prepare(
+                    .prepare_cached(
                         "select seq, at, kind from items where chat = ?1 and open = 1
                          order by seq limit 1",
                     )?
@@ -156,7 +156,7 @@ impl HubStore {
                     Span::After(seq) => (seq + 1, u64::MAX >> 1, "asc"),
                 };
                 let mut rows: Vec<Row> = c
-                    .prepare(&format!(
+                    .prepare_cached(&format!(
                         "select {COLUMNS} from items i where chat = ?1 and seq >= ?2 and seq < ?3
                          and kind in ('prompt', 'text', 'thought', 'call', 'plan', 'mode',
                                       'notice', 'turn_end')
@@ -177,7 +177,7 @@ impl HubStore {
     pub async fn item(&self, chat: String, seq: u64) -> Result<Option<Row>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from items i where chat = ?1 and seq = ?2"
                 ))?
                 .query_row(params![chat, seq], Row::read)
@@ -194,7 +194,7 @@ impl HubStore {
     ) -> Result<Vec<Row>, StoreError> {
         self.db
             .call(move |c| {
-                let mut statement = c.prepare(&format!(
+                let mut statement = c.prepare_cached(&format!(
                     "select {COLUMNS} from items i where chat = ?1 and call = ?2 order by seq"
                 ))?;
                 let mut rows = Vec::new();
@@ -212,7 +212,7 @@ impl HubStore {
     pub async fn plans_of(&self, chat: String, turn: u32) -> Result<Vec<Row>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from items i where chat = ?1 and turn = ?2 and kind = 'plan'
                      and (seq = (select min(seq) from items where chat = ?1 and turn = ?2
                                  and kind = 'plan')
@@ -233,7 +233,7 @@ impl HubStore {
     ) -> Result<Option<Row>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from items i where chat = ?1 and kind = ?2
                      order by seq desc limit 1"
                 ))?
@@ -250,15 +250,17 @@ fn position(
     chat: &str,
     before: u64,
 ) -> Result<Position, rusqlite::Error> {
-    c.prepare("select seq, at from items where chat = ?1 and seq < ?2 order by seq desc limit 1")?
-        .query_row(params![chat, before], |r| {
-            Ok(Position {
-                seq: Seq(r.get(0)?),
-                at: r.get(1)?,
-            })
+    c.prepare_cached(
+        "select seq, at from items where chat = ?1 and seq < ?2 order by seq desc limit 1",
+    )?
+    .query_row(params![chat, before], |r| {
+        Ok(Position {
+            seq: Seq(r.get(0)?),
+            at: r.get(1)?,
         })
-        .optional()
-        .map(Option::unwrap_or_default)
+    })
+    .optional()
+    .map(Option::unwrap_or_default)
 }
 
 fn one(
@@ -268,7 +270,7 @@ fn one(
     closed: &mut Vec<u64>,
 ) -> Result<Took, rusqlite::Error> {
     let known: Option<(u64, bool, String)> = t
-        .prepare("select at, open, kind from items where chat = ?1 and seq = ?2")?
+        .prepare_cached("select at, open, kind from items where chat = ?1 and seq = ?2")?
         .query_row(params![chat, put.seq], |r| {
             Ok((r.get(0)?, r.get(1)?, r.get(2)?))
         })
@@ -322,7 +324,7 @@ fn insert(
     open: bool,
 ) -> Result<(), rusqlite::Error> {
     let data = parts_of(data);
-    t.prepare(
+    t.prepare_cached(
         "insert into items (chat, seq, turn, time, kind, call, at, open, data, text)
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?
@@ -338,7 +340,7 @@ fn insert(
         data.to_string(),
         text
     ])?;
-    t.prepare(
+    t.prepare_cached(
         "update chats set head = max(head, ?2), turn = max(turn, ?3),
            updated = case when ?4 in ('prompt', 'turn_end', 'ask') then max(updated, ?5)
                      else updated end where id = ?1",
@@ -372,12 +374,12 @@ fn merge(
         return Ok(Took::Known);
     }
     if data.get("more").is_none_or(|m| m != true) {
-        t.execute(
+        t.execute_cached(
             "update items set open = 0 where chat = ?1 and seq = ?2",
             params![chat, seq],
         )?;
     }
-    let old: String = t.query_row(
+    let old: String = t.query_row_cached(
         "select data from items where chat = ?1 and seq = ?2",
         params![chat, seq],
         |r| r.get(0),
@@ -404,7 +406,7 @@ fn merge(
     if old == before {
         return Ok(Took::Known);
     }
-    t.execute(
+    t.execute_cached(
         "update items set data = ?3 where chat = ?1 and seq = ?2",
         params![chat, seq, old.to_string()],
     )?;
@@ -419,12 +421,12 @@ fn append(
     text: &str,
     end: u64,
 ) -> Result<(), rusqlite::Error> {
-    t.prepare("insert into tails (chat, seq, start, text) values (?1, ?2, ?3, ?4)")?
+    t.prepare_cached("insert into tails (chat, seq, start, text) values (?1, ?2, ?3, ?4)")?
         .execute(params![chat, seq, start, text])?;
-    t.prepare("update items set at = ?3 where chat = ?1 and seq = ?2")?
+    t.prepare_cached("update items set at = ?3 where chat = ?1 and seq = ?2")?
         .execute(params![chat, seq, end])?;
     let count: i64 = t
-        .prepare("select count(*) from tails where chat = ?1 and seq = ?2")?
+        .prepare_cached("select count(*) from tails where chat = ?1 and seq = ?2")?
         .query_row(params![chat, seq], |r| r.get(0))?;
     if count >= FOLD_AT {
         fold(t, chat, seq)?;
@@ -433,13 +435,13 @@ fn append(
 }
 
 fn fold(t: &rusqlite::Connection, chat: &str, seq: u64) -> Result<(), rusqlite::Error> {
-    t.prepare(
+    t.prepare_cached(
         "update items set text = text || coalesce((select group_concat(text, '') from
            (select text from tails where chat = ?1 and seq = ?2 order by start)), '')
          where chat = ?1 and seq = ?2",
     )?
     .execute(params![chat, seq])?;
-    t.prepare("delete from tails where chat = ?1 and seq = ?2")?
+    t.prepare_cached("delete from tails where chat = ?1 and seq = ?2")?
         .execute(params![chat, seq])?;
     Ok(())
 }
@@ -453,7 +455,7 @@ fn close_before(
     closed: &mut Vec<u64>,
 ) -> Result<(), rusqlite::Error> {
     let ended: Vec<u64> = t
-        .prepare(
+        .prepare_cached(
             "update items set open = 0 where chat = ?1 and open = 1 and seq < ?2 and (
                kind in ('text', 'thought') or ?3 = 'turn_end'
                or (kind = 'output' and ?3 = 'result' and call = ?4)) returning seq",

@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::HubStore;
-use crate::store::db::{Durability, StoreError};
+use crate::store::db::{Cached, Durability, StoreError};
 use crate::store::item::Tokens;
 
 /// One model at one server. The key never leaves the hub.
@@ -73,7 +73,7 @@ impl HubStore {
     pub async fn models(&self, account: String) -> Result<Vec<Model>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from models where account = ?1 order by name, id"
                 ))?
                 .query_map([account], Model::read)?
@@ -85,7 +85,7 @@ impl HubStore {
     pub async fn model(&self, account: String, id: String) -> Result<Option<Model>, StoreError> {
         self.db
             .call(move |c| {
-                c.query_row(
+                c.query_row_cached(
                     &format!("select {COLUMNS} from models where account = ?1 and id = ?2"),
                     [account, id],
                     Model::read,
@@ -100,7 +100,7 @@ impl HubStore {
     pub async fn put_model(&self, model: Model) -> Result<(), StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                t.execute(
+                t.execute_cached(
                     "insert into models (id, account, name, url, key, model, is_default, context,
                        vision, tools, efforts, tested, said)
                      values (?1, ?2, ?3, ?4, ?5, ?6,
@@ -134,11 +134,11 @@ impl HubStore {
     pub async fn delete_model(&self, account: String, id: String) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                let gone = t.execute(
+                let gone = t.execute_cached(
                     "delete from models where account = ?1 and id = ?2",
                     [&account, &id],
                 )? == 1;
-                t.execute(
+                t.execute_cached(
                     "update models set is_default = 1 where account = ?1
                      and id = (select id from models where account = ?1 order by name limit 1)
                      and not exists (select 1 from models where account = ?1 and is_default = 1)",
@@ -154,7 +154,7 @@ impl HubStore {
     pub async fn default_model(&self, account: String, id: String) -> Result<(), StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update models set is_default = (id = ?2) where account = ?1",
                     [account, id],
                 )?;
@@ -173,7 +173,7 @@ impl HubStore {
     ) -> Result<(), StoreError> {
         self.db
             .write(Durability::Process, move |t| {
-                t.execute(
+                t.execute_cached(
                     "insert into usage (month, account, model, requests, input, cached, output)
                      values (?1, ?2, ?3, 1, ?4, ?5, ?6)
                      on conflict do update set requests = requests + 1,
@@ -197,7 +197,7 @@ impl HubStore {
     pub async fn usage(&self, month: String, account: String) -> Result<Usage, StoreError> {
         self.db
             .call(move |c| {
-                c.query_row(
+                c.query_row_cached(
                     "select coalesce(sum(requests), 0), coalesce(sum(input), 0),
                        coalesce(sum(cached), 0), coalesce(sum(output), 0)
                      from usage where month = ?1 and account = ?2",

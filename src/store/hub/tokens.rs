@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::devices::{NewDevice, revoke};
 use super::{HubStore, hash};
-use crate::store::db::{Durability, StoreError};
+use crate::store::db::{Cached, Durability, StoreError};
 
 /// A token that was not used for so long is dead.
 const DEAD_AFTER_MS: i64 = 180 * 24 * 3_600_000;
@@ -34,6 +34,9 @@ pub enum TokenUse {
     Stolen { device: String, account: String },
 }
 
+/// Why access ended when the computer gave it up itself.
+pub const UNLINKED: &str = "unlinked on that computer";
+
 impl HubStore {
     /// Pairs: the device and its first token in one step. False when the id is another account's.
     pub async fn pair(
@@ -49,11 +52,11 @@ impl HubStore {
                 if !Self::put_device(t, &new, now)? {
                     return Ok(false);
                 }
-                t.execute(
+                t.execute_cached(
                     "update tokens set state = 'revoked' where device = ?1",
                     [&new.id],
                 )?;
-                t.execute(
+                t.execute_cached(
                     "insert into tokens (hash, device, scopes, made, used, state)
                      values (?1, ?2, ?3, ?4, ?4, 'live')",
                     params![hash, new.id, scopes.join(" "), now],
@@ -80,7 +83,7 @@ impl HubStore {
         let hash = hash(token);
         self.db
             .call(move |c| {
-                c.query_row(
+                c.query_row_cached(
                     "select d.id, d.account, t.scopes from tokens t join devices d on d.id = t.device
                      where t.hash = ?1 and t.state in ('live', 'successor') and d.revoked is null",
                     [hash],
@@ -101,11 +104,11 @@ impl HubStore {
         let now = crate::clock::now_ms();
         self.db
             .write(Durability::Disk, move |t| {
-                t.execute(
+                t.execute_cached(
                     "delete from tokens where device = ?1 and state = 'successor'",
                     [&device],
                 )?;
-                t.execute(
+                t.execute_cached(
                     "insert into tokens (hash, device, scopes, made, used, state)
                      select ?1, device, scopes, ?3, ?3, 'successor' from tokens
                      where device = ?2 and state = 'live' limit 1",
@@ -124,7 +127,7 @@ impl HubStore {
         self.db
             .write(Durability::Disk, move |t| {
                 let device: Option<String> = t
-                    .query_row(
+                    .query_row_cached(
                         "select device from tokens
                          where hash = ?1 and state in ('live', 'successor')",
                         [hash],
@@ -132,7 +135,7 @@ impl HubStore {
                     )
                     .optional()?;
                 if let Some(device) = &device {
-                    revoke(t, device, "unlinked on that computer", now)?;
+                    revoke(t, device, UNLINKED, now)?;
                 }
                 Ok(device)
             })
@@ -157,7 +160,7 @@ struct Found {
 
 fn judge(t: &rusqlite::Connection, hash: &str, now: i64) -> Result<TokenUse, rusqlite::Error> {
     let found = t
-        .query_row(
+        .query_row_cached(
             "select t.device, t.scopes, t.made, t.used, t.state, d.account, d.revoked,
                d.revoked_why from tokens t join devices d on d.id = t.device where t.hash = ?1",
             [hash],
@@ -211,13 +214,13 @@ fn judge(t: &rusqlite::Connection, hash: &str, now: i64) -> Result<TokenUse, rus
         });
     }
     if f.state == "successor" {
-        t.execute(
+        t.execute_cached(
             "update tokens set state = 'replaced' where device = ?1 and state = 'live'",
             [&f.device],
         )?;
-        t.execute("update tokens set state = 'live' where hash = ?1", [hash])?;
+        t.execute_cached("update tokens set state = 'live' where hash = ?1", [hash])?;
     }
-    t.execute(
+    t.execute_cached(
         "update tokens set used = ?2 where hash = ?1",
         params![hash, now],
     )?;

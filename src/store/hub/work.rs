@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 use serde_json::Value;
 
 use super::HubStore;
-use crate::store::db::{Durability, StoreError};
+use crate::store::db::{Cached, Durability, StoreError};
 
 /// One thing to say to a device until it is answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,7 +129,7 @@ impl HubStore {
     pub async fn open_work(&self, device: String) -> Result<Vec<Work>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from work where device = ?1
                      and state in ('waiting', 'taken') order by id limit 1000"
                 ))?
@@ -148,7 +148,7 @@ impl HubStore {
     ) -> Result<Option<Work>, StoreError> {
         self.db
             .call(move |c| {
-                c.query_row(
+                c.query_row_cached(
                     &format!(
                         "select {COLUMNS} from work where device = ?1 and kind = ?2 and key = ?3"
                     ),
@@ -164,7 +164,7 @@ impl HubStore {
     pub async fn prompts_under_way(&self, chat: String) -> Result<Vec<Work>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(&format!(
+                c.prepare_cached(&format!(
                     "select {COLUMNS} from work where chat = ?1 and kind in ('prompt', 'steer')
                      and state in ('waiting', 'failed') order by id"
                 ))?
@@ -184,11 +184,11 @@ impl HubStore {
         let week = crate::clock::now_ms() - 7 * 24 * 3_600_000;
         self.db
             .write(Durability::Disk, move |t| {
-                t.execute(
+                t.execute_cached(
                     "update work set state = ?2, note = ?3 where id = ?1 and state <> 'done'",
                     params![id, state, note],
                 )?;
-                t.execute(
+                t.execute_cached(
                     "delete from work where state = 'done' and made < ?1",
                     [week],
                 )?;
@@ -201,7 +201,7 @@ impl HubStore {
     pub async fn prompt_taken(&self, chat: String, key: String) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Process, move |t| {
-                Ok(t.execute(
+                Ok(t.execute_cached(
                     "update work set state = 'taken' where chat = ?1 and key = ?2
                      and kind in ('prompt', 'steer') and state in ('waiting', 'failed')",
                     [chat, key],
@@ -214,7 +214,7 @@ impl HubStore {
     pub async fn drop_work(&self, chat: String, key: String) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                Ok(t.execute(
+                Ok(t.execute_cached(
                     "delete from work where chat = ?1 and key = ?2 and state = 'failed'",
                     [chat, key],
                 )? > 0)
@@ -226,7 +226,7 @@ impl HubStore {
     pub async fn retry_work(&self, chat: String, key: String) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                Ok(t.execute(
+                Ok(t.execute_cached(
                     "update work set state = 'waiting', note = null
                      where chat = ?1 and key = ?2 and state = 'failed'",
                     [chat, key],
@@ -247,7 +247,7 @@ impl HubStore {
             .write(Durability::Disk, move |t| {
                 // A key is one message of the computer, in whichever chat it waits or went.
                 let known: Option<bool> = t
-                    .query_row(
+                    .query_row_cached(
                         "select min(same) from (
                            select q.chat = ?1 and coalesce(q.asked, ?4) = ?4 as same
                              from queue q join chats c on c.id = q.chat
@@ -264,13 +264,13 @@ impl HubStore {
                     None => {}
                 }
                 let count: i64 =
-                    t.query_row("select count(*) from queue where chat = ?1", [&chat], |r| {
+                    t.query_row_cached("select count(*) from queue where chat = ?1", [&chat], |r| {
                         r.get(0)
                     })?;
                 if count >= MAX_QUEUED {
                     return Ok(Enqueued::Full);
                 }
-                t.execute(
+                t.execute_cached(
                     "insert into queue (chat, key, place, text, parts, at, held, made, asked)
                      values (?1, ?2, (select coalesce(max(place), 0) + 1 from queue where chat = ?1),
                              ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -294,7 +294,7 @@ impl HubStore {
     pub async fn queue(&self, chat: String) -> Result<Vec<Queued>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(
+                c.prepare_cached(
                     "select key, text, parts, at, held, made from queue where chat = ?1
                      order by place",
                 )?
@@ -316,7 +316,7 @@ impl HubStore {
     ) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                Ok(t.execute(
+                Ok(t.execute_cached(
                     "update queue set text = coalesce(?3, text), at = coalesce(?4, at),
                        held = coalesce(?5, held),
                        place = case when ?6 then
@@ -331,7 +331,7 @@ impl HubStore {
     pub async fn drop_queued(&self, chat: String, key: String) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                Ok(t.execute(
+                Ok(t.execute_cached(
                     "delete from queue where chat = ?1 and key = ?2",
                     [chat, key],
                 )? == 1)
@@ -344,7 +344,7 @@ impl HubStore {
     pub async fn send_next(&self, device: String, chat: String) -> Result<bool, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
-                let busy: bool = t.query_row(
+                let busy: bool = t.query_row_cached(
                     "select exists (select 1 from work where chat = ?1 and kind = 'prompt'
                        and state in ('waiting', 'taken'))
                      or exists (select 1 from chats where id = ?1
@@ -379,13 +379,13 @@ impl HubStore {
         self.db
             .write(Durability::Disk, move |t| {
                 type Sent = (String, String, String, i64, Option<String>);
-                let (chat, key, body, made, asked): Sent = t.query_row(
+                let (chat, key, body, made, asked): Sent = t.query_row_cached(
                     "delete from work where id = ?1 returning chat, key, params, made, asked",
                     [id],
                     |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?)),
                 )?;
                 let body: Value = serde_json::from_str(&body).unwrap_or_default();
-                t.execute(
+                t.execute_cached(
                     "insert or ignore into queue (chat, key, place, text, parts, at, held, made, asked)
                      values (?1, ?2, (select coalesce(min(place), 1) - 1 from queue
                        where chat = ?1), ?3, ?4, 'after', 0, ?5, ?6)",
@@ -407,7 +407,7 @@ impl HubStore {
     pub async fn chats_with_queue(&self, device: String) -> Result<Vec<String>, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare(
+                c.prepare_cached(
                     "select distinct q.chat from queue q join chats c on c.id = q.chat
                      where c.device = ?1",
                 )?
@@ -420,8 +420,8 @@ impl HubStore {
     pub async fn queue_length(&self, chat: String) -> Result<u64, StoreError> {
         self.db
             .call(move |c| {
-                c.prepare("select count(*) from queue where chat = ?1")?
-                    .query_row([chat], |r| r.get(0))
+                c.prepare_cached("select count(*) from queue where chat = ?1")?
+                    .query_row_cached([chat], |r| r.get(0))
             })
             .await
     }
@@ -435,7 +435,7 @@ pub(super) fn add(
     key: &str,
     body: &Value,
 ) -> Result<bool, rusqlite::Error> {
-    Ok(t.execute(
+    Ok(t.execute_cached(
         "insert into work (device, chat, kind, key, params, state, made)
          values (?1, ?2, ?3, ?4, ?5, 'waiting', ?6) on conflict do nothing",
         params![
@@ -457,7 +457,7 @@ fn take_first(
     key: Option<&str>,
 ) -> Result<bool, rusqlite::Error> {
     let first = t
-        .query_row(
+        .query_row_cached(
             "select key, text, parts, at, held, made from queue
              where chat = ?1 and (?2 is null or key = ?2) order by place limit 1",
             params![chat, key],
@@ -467,7 +467,7 @@ fn take_first(
     let Some(first) = first.filter(|f| !f.held) else {
         return Ok(false);
     };
-    let asked: Option<String> = t.query_row(
+    let asked: Option<String> = t.query_row_cached(
         "delete from queue where chat = ?1 and key = ?2 returning asked",
         params![chat, first.key],
         |r| r.get(0),

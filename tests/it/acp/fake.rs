@@ -360,7 +360,7 @@ impl Sessions for Fakes {
                     all.push(fake.summary().await);
                 }
             }
-            let from = after.map_or(0, |after| after.parse().unwrap());
+            let from = after.map_or(0, |after| after.parse().unwrap_or(0));
             let page: Vec<_> = all.iter().skip(from).take(limit).cloned().collect();
             let next = (from + page.len() < all.len()).then(|| (from + page.len()).to_string());
             Ok((page, next))
@@ -413,6 +413,7 @@ impl OneSession for Fake {
             cwd: self.new.cwd.clone(),
             title: None,
             origin: origin_text(&self.new.origin),
+            scheduled: self.new.scheduled.is_some(),
             model: state
                 .model
                 .clone()

@@ -164,5 +164,21 @@ async fn a_wrong_word_is_answered_with_the_words_there_are() {
         let error = client.ask("_lembas/monitor", wrong).await.unwrap_err();
         said.push_str(&format!("_lembas/monitor: {}\n", error.message));
     }
-    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(said, @r#"
+    session/new: _meta.lembas: mode must be plan, manual, edit or auto, not "all"
+    session/new: _meta.lembas: mode must be plan, manual, edit or auto, not "Edit"
+    session/new: _meta.lembas: mode must be plan, manual, edit or auto, not 4
+    session/new: _meta.lembas: mode must be plan, manual, edit or auto, not an object
+    session/new: _meta.lembas: mode must be plan, manual, edit or auto, not a list
+    session/new: _meta.lembas: mode must be plan, manual, edit or auto, not true
+    session/new: the model m has no level "much": default, low, high
+    _lembas/answer: outcome is "perhaps" and can be allow or refuse
+    _lembas/answer: outcome must be allow or refuse, not an object
+    _lembas/answer: scope is "for ever" and can be once, session or always
+    _lembas/answer: scope must be once, session or always, not 4
+    _lembas/answer: selected must be a list, not text
+    _lembas/monitor: mode must be plan, manual, edit or auto, not 4
+    _lembas/monitor: fail_on is "zero" and can be nonzero
+    _lembas/monitor: excerpt must be none or full, not an object
+    "#);
 }

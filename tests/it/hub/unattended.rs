@@ -85,7 +85,7 @@ async fn what_cannot_be_is_said_before_the_computer_hears_of_it() {
         (
             "monitor",
             check(json!({ "mode": "root" })),
-            "The mode is one of manual, edit, auto.",
+            "The request cannot be read.",
         ),
         (
             "monitor",
@@ -110,12 +110,12 @@ async fn what_cannot_be_is_said_before_the_computer_hears_of_it() {
         (
             "monitor",
             check(json!({ "fail_on": "zero" })),
-            "fail_on is nonzero, or is left out.",
+            "The request cannot be read.",
         ),
         (
             "monitor",
             check(json!({ "excerpt": "some" })),
-            "excerpt is full or none, or is left out.",
+            "The request cannot be read.",
         ),
         ("scheduled", json!("go"), "The request cannot be read."),
         (

@@ -63,7 +63,7 @@ impl Home {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin("lembas"));
+        let mut command = Command::from(crate::tied::lembas());
         command
             .env_clear()
             .env("HOME", &self.path)

@@ -129,7 +129,7 @@ fn row(sent: &str, answer: &str) -> String {
 #[test]
 fn every_wrong_line_of_an_editor() {
     let home = Home::new();
-    let mut acp = std::process::Command::new(assert_cmd::cargo::cargo_bin("lembas"))
+    let mut acp = crate::tied::lembas()
         .env_clear()
         .env("HOME", home.home())
         .env("PATH", "/usr/bin:/bin")

@@ -224,7 +224,7 @@ fn a_folder_that_is_shut_is_told() {
 #[test]
 fn what_a_daemon_refuses() {
     let home = home();
-    let mut daemon = std::process::Command::new(assert_cmd::cargo::cargo_bin("lembas"))
+    let mut daemon = crate::tied::lembas()
         .env_clear()
         .env("HOME", home.home())
         .env("PATH", "/usr/bin:/bin")

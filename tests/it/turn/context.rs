@@ -51,6 +51,37 @@ async fn every_request_begins_with_the_bytes_of_the_one_before() {
 }
 
 #[tokio::test]
+async fn another_model_is_told_that_it_is_another_once_also_after_a_restart() {
+    let home = Home::new().await;
+    let tasks = lembas::rt::Tasks::new();
+    let registry = home.start(&tasks).await;
+    let session = registry
+        .open(home.new_session(Origin::Local))
+        .await
+        .unwrap();
+    home.model
+        .play([Reply::text("one"), Reply::text("two"), Reply::text("three")]);
+    session.prompt(prompt("1", "go")).await.unwrap();
+    session.set_model("other".to_owned()).await.unwrap();
+    session.prompt(prompt("2", "more")).await.unwrap();
+    let id = session.id().clone();
+    drop((registry, session));
+    tasks.end().await;
+    let registry = home.start(&home.tasks).await;
+    let session = registry.get(&id, &Origin::Local).await.unwrap();
+    session.prompt(prompt("3", "again")).await.unwrap();
+    let requests = home.model.requests();
+    prefixes(&requests);
+    let noted = |request: &Value| request.to_string().matches("Model(").count();
+    let noted: Vec<usize> = requests.iter().map(noted).collect();
+    assert_eq!(noted, [0, 1, 1]);
+    let said = messages(&requests[1]);
+    let said = said.last().unwrap()["content"].to_string();
+    assert!(said.contains("other"), "{said}");
+    home.no_faults();
+}
+
+#[tokio::test]
 async fn a_long_result_loses_its_middle_and_every_part_can_be_recalled() {
     let mut home = Home::new().await;
     home.real = true;

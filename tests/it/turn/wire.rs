@@ -42,14 +42,14 @@ impl Models for Played {
 }
 
 /// One start of the daemon: what of it lives until [`Daemon::stop`].
-struct Daemon {
-    registry: Registry,
+pub(super) struct Daemon {
+    pub(super) registry: Registry,
     device: Device,
-    tasks: Tasks,
+    pub(super) tasks: Tasks,
 }
 
 impl Daemon {
-    async fn start(home: &Home) -> Self {
+    pub(super) async fn start(home: &Home) -> Self {
         let tasks = Tasks::new();
         let registry = home.start(&tasks).await;
         let store = registry.store().clone();
@@ -90,7 +90,7 @@ impl Daemon {
         }
     }
 
-    async fn instance(&self) -> Client {
+    pub(super) async fn instance(&self) -> Client {
         let origin = Origin::Remote {
             instance: "hub".into(),
             grant: "g".into(),
@@ -107,7 +107,7 @@ impl Daemon {
         client
     }
 
-    async fn stop(self) {
+    pub(super) async fn stop(self) {
         self.registry.park().await;
         soon(self.tasks.end()).await;
     }
@@ -118,7 +118,7 @@ impl Daemon {
     }
 }
 
-async fn open(client: &Client, home: &Home, meta: Value) -> String {
+pub(super) async fn open(client: &Client, home: &Home, meta: Value) -> String {
     let mut ours = json!({ "model": "m", "mode": "edit" });
     ours.as_object_mut()
         .unwrap()
@@ -128,7 +128,7 @@ async fn open(client: &Client, home: &Home, meta: Value) -> String {
     new["sessionId"].as_str().unwrap().to_owned()
 }
 
-fn prompt(id: &str, key: &str, text: &str) -> Value {
+pub(super) fn prompt(id: &str, key: &str, text: &str) -> Value {
     json!({
         "sessionId": id, "prompt": [{ "type": "text", "text": text }],
         "_meta": { "lembas": { "key": key } },

@@ -50,6 +50,7 @@ export function field({ id, label, hint, error, input }) {
 export function deviceStatus(device) {
   if (device.state === "online") return status("on", rich("device.online", { since: when(device.since, "moment") ?? "" }), "on");
   if (device.state === "never") return status("never", t("device.never"));
+  if (device.state === "revoked" && device.ended_by === "computer") return status("cut", rich("device.ended", { name: device.name, since: when(device.since, "moment") ?? "" }));
   if (device.state === "revoked") return status("cut", rich("device.revoked", { since: when(device.since, "moment") ?? "" }));
   return status("away", rich("device.away", { since: when(device.since, "moment") ?? "" }));
 }

@@ -14,8 +14,8 @@ import { modesFor } from "../parts/chooser.js";
 
 export function mount(main) {
   const state = {
-    run: { device: null, cwd: "", text: "", mode: "manual", busy: false, trouble: null, key: newKey() },
-    watch: { device: null, cwd: "", command: "", mode: "manual", timeout: "60", nonzero: false, busy: false, trouble: null, results: [] },
+    run: { device: null, cwd: "", text: "", mode: "edit", busy: false, trouble: null, key: newKey() },
+    watch: { device: null, cwd: "", command: "", mode: "edit", timeout: "60", nonzero: false, busy: false, trouble: null, results: [] },
   };
   const draw = () => render(main, view(state, draw));
   const later = () => paint(draw);
@@ -53,9 +53,18 @@ function offNote(form) {
   return h("div", { class: "off-note" }, h("p", { class: "note" }, mark("miss"), h("span", null, rich("scheduled.off", { device: device.name }))), paste("lembas service scheduled on"));
 }
 
+const modesOf = (form) => modesFor(store.devices.get(form.device)).filter((one) => one.id !== "plan");
+
+/** The mode that counts: the chosen one, or the most that the computer allows where that is less. */
+function modeOf(form) {
+  const allowed = modesOf(form).filter((one) => one.allowed).map((one) => one.id);
+  return allowed.includes(form.mode) ? form.mode : allowed.at(-1) ?? form.mode;
+}
+
 function modePick(form, id, draw) {
+  const mode = modeOf(form);
   return field({ id: `${id}-mode`, label: t("mode"), input: (attrs) => h("select", { ...attrs, onchange: (event) => { form.mode = event.target.value; draw(); } },
-    modesFor(store.devices.get(form.device)).filter((one) => one.id !== "plan").map((one) => h("option", { key: one.id, value: one.id, selected: one.id === form.mode, disabled: !one.allowed }, one.name))) });
+    modesOf(form).map((one) => h("option", { key: one.id, value: one.id, selected: one.id === mode, disabled: !one.allowed }, one.name))) });
 }
 
 function runForm(form, devices, draw) {
@@ -65,7 +74,7 @@ function runForm(form, devices, draw) {
     Object.assign(form, { busy: true, trouble: null });
     draw();
     try {
-      const { chat } = await api.scheduled(form.device, { cwd: form.cwd.trim(), text: form.text, mode: form.mode, model: model?.id, key: form.key });
+      const { chat } = await api.scheduled(form.device, { cwd: form.cwd.trim(), text: form.text, mode: modeOf(form), model: model?.id, key: form.key });
       form.key = newKey();
       const id = chat?.id ?? chat;
       if (id) return go(`/c/${encodeURIComponent(id)}`);
@@ -92,7 +101,7 @@ function watchForm(form, devices, draw) {
     draw();
     const asked = { device: form.device, cwd: form.cwd.trim(), command: form.command };
     try {
-      const result = await api.monitor(form.device, { cwd: asked.cwd, command: form.command, mode: form.mode, timeout: Number(form.timeout) || 60, ...(form.nonzero ? { fail_on: "nonzero" } : {}) });
+      const result = await api.monitor(form.device, { cwd: asked.cwd, command: form.command, mode: modeOf(form), timeout: Number(form.timeout) || 60, ...(form.nonzero ? { fail_on: "nonzero" } : {}) });
       const before = form.results.find((one) => one.device === asked.device && one.cwd === asked.cwd && one.command === asked.command && one.hash && !one.failed);
       form.results.unshift({ ...asked, ...result, at: hubNow(), verdict: result.failed ? "failed" : !before ? "first" : before.hash === result.hash ? "same" : "changed" });
     } catch (trouble) {

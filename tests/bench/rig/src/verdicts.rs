@@ -18,6 +18,24 @@ const ROUNDS: usize = 50;
 /// As long as a command can be that is still read.
 const LONG: usize = 64 * 1024 - 64;
 
+/// One shape that is taken for what it is, and some that a hostile text may have: what stands
+/// before, the piece that is repeated, what stands behind.
+const SHAPES: &[(&str, &str, &str)] = &[
+    ("echo ", "a b ", ""),
+    ("", "a|", ""),
+    ("", "$(", ""),
+    ("", "\"$(", ""),
+    ("", "{", ""),
+    ("", "env ", ""),
+    ("sh -c '", "a;", "'"),
+    ("sh <<'E'\n", "a\n", "E\n"),
+    ("echo \"", "!a|", "\" | bash"),
+    ("echo \"", "$(a) ", "\""),
+    ("", "a=$a$a;", ""),
+    ("cat ", "/a ", ""),
+    ("cat ", "/a", ""),
+];
+
 /// `commands`: a file of lines whose second column is a command as a JSON string; the first hundred
 /// are taken. `folder`: where they would run.
 pub(crate) fn run(commands: &str, folder: &str) -> io::Result<()> {
@@ -64,15 +82,14 @@ pub(crate) fn run(commands: &str, folder: &str) -> io::Result<()> {
     times.sort();
     let at =
         |part: usize| times.get((times.len() * part / 1000).min(times.len().saturating_sub(1)));
-    // Of one shape that is taken for what it is, and of two that a hostile text may have.
-    let long: Vec<Value> = [("echo ", "a b "), ("", "a|"), ("", "$(")]
+    let long: Vec<Value> = SHAPES
         .iter()
-        .map(|(before, piece)| {
-            let text = format!("{before}{}", piece.repeat(LONG / piece.len()));
+        .map(|(before, piece, after)| {
+            let text = format!("{before}{}{after}", piece.repeat(LONG / piece.len()));
             time(&text);
             let mut five: Vec<Duration> = (0..5).map(|_| time(&text)).collect();
             five.sort();
-            json!({ "piece": piece, "ms": five.get(2).copied().map(ms) })
+            json!({ "piece": format!("{before}{piece}"), "ms": five.get(2).copied().map(ms) })
         })
         .collect();
     let mut each: Vec<(Duration, &String)> = commands
