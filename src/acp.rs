@@ -19,6 +19,7 @@ mod outbound;
 mod port;
 mod prompt;
 mod replay;
+mod rules;
 mod stream;
 
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub use inbound::good_parts;
 pub use keys::{Again, Did, KEPT, KeyStore, Keys, MemoryKeys, Scope as KeyScope, Taken};
 pub use limits::{Limits, Local, Lowered, RemoteWork, Schedule, existing};
 pub use port::{Journal, OneSession, Page, Sessions};
+pub use rules::Rules;
 
 use crate::permission::Origin;
 use crate::rpc::{Peer, Service};
@@ -116,6 +118,8 @@ pub struct Parts {
     pub keys: Keys,
     pub models: Arc<dyn Models>,
     pub epoch: Arc<dyn Epoch>,
+    /// What is allowed always.
+    pub rules: Arc<dyn Rules>,
     /// Asked at each handshake: a name can change.
     pub about: Arc<dyn Fn() -> About + Send + Sync>,
 }

@@ -91,13 +91,15 @@ pub enum ExecError {
 }
 
 /// Runs a command to its end. `output` hears text as it comes; `spill` is where output that is
-/// longer than what is kept goes in whole (bounded, see [`Kept`]); beside it lies the session's
-/// temporary folder, which boxed commands see as `/tmp`.
+/// longer than what is kept goes in whole, up to `room` bytes of it (see [`Kept`]), and output that
+/// is no text as it was; beside it lies the session's temporary folder, which boxed commands see as
+/// `/tmp`.
 ///
 /// When this returns, everything the command started is gone.
 pub async fn run(
     grant: Grant,
     spill: PathBuf,
+    room: u64,
     output: &(dyn Fn(&str) + Send + Sync),
     stop: CancellationToken,
 ) -> Result<Ended, ExecError> {
@@ -108,7 +110,7 @@ pub async fn run(
     let began = clock::instant();
     let fence = fence::prepare(&run, Some(&scratch(&spill))).await?;
     let (mut process, mut pipe) = process::Process::start(&run, &fence, process::Leftover::End)?;
-    let mut kept = output::Keeping::new(spill);
+    let mut kept = output::Keeping::new(spill, room);
     let deadline = clock::sleep(run.timeout);
     tokio::pin!(deadline);
     let mut how = How::Finished;

@@ -8,6 +8,7 @@ mod back;
 mod begin;
 mod follow;
 mod handle;
+mod output;
 mod registry;
 mod task;
 
@@ -26,6 +27,7 @@ pub use crate::agent::progress::{Phase, Progress};
 pub use crate::agent::stop::StopWhy;
 pub use follow::Follow;
 pub use handle::{Session, kept, kept_ask};
+pub use output::{Output, OutputError};
 pub use registry::{Registry, Setup};
 
 /// What opens a session. Limits were judged by the caller (`remote`) where it is a remote one.

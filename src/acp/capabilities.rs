@@ -41,10 +41,14 @@ pub enum Capability {
     Retry,
     /// `_lembas/rewind`.
     Rewind,
+    /// What is allowed always: `_lembas/rules`.
+    Rules,
+    /// The bytes of a call's output: `_lembas/output`.
+    Output,
 }
 
 impl Capability {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Resume,
         Self::Asks,
         Self::Directories,
@@ -54,6 +58,8 @@ impl Capability {
         Self::Token,
         Self::Retry,
         Self::Rewind,
+        Self::Rules,
+        Self::Output,
     ];
 
     /// The feature that a method belongs to; none: it is part of the base.
@@ -68,6 +74,8 @@ impl Capability {
             "_lembas/token" => Some(Self::Token),
             "_lembas/retry" => Some(Self::Retry),
             "_lembas/rewind" => Some(Self::Rewind),
+            "_lembas/rules" | "_lembas/rules/remove" => Some(Self::Rules),
+            "_lembas/output" => Some(Self::Output),
             _ => None,
         }
     }

@@ -39,6 +39,7 @@ pub(crate) struct Connection {
     pub(crate) streams: Streams,
     pub(crate) turns: Turns,
     pub(crate) asked: Asked,
+    pub(crate) outputs: ext::Outputs,
     /// Keys of prompts that came without one begin with this.
     pub(crate) own: String,
     client: OnceLock<Client>,
@@ -56,6 +57,7 @@ pub(crate) fn serve(device: &Device, peer: Peer, origin: Origin) -> Arc<dyn Serv
         streams: Streams::new(peer.clone(), tasks.clone()),
         turns: Turns::default(),
         asked: Asked::default(),
+        outputs: ext::Outputs::default(),
         own: format!("{}-", random_hex(8)),
         client: OnceLock::new(),
         opened: watch::Sender::default(),
@@ -96,8 +98,10 @@ impl Connection {
 
     async fn answer(self: Arc<Self>, call: Call) -> Result<Value, RpcError> {
         let method = call.method.as_str();
-        // With remote work off a page still hears how things stand and may stop them (F10).
-        if !matches!(method, "_lembas/status" | "_lembas/sync" | "_lembas/stop") {
+        // With remote work off a page still hears how things stand, may stop them and take yeses
+        // back (F10).
+        let narrows = matches!(method, "_lembas/rules" | "_lembas/rules/remove");
+        if !narrows && !matches!(method, "_lembas/status" | "_lembas/sync" | "_lembas/stop") {
             self.limits.work()?;
         }
         match method {

@@ -5,6 +5,7 @@
 
 mod asks;
 mod back;
+mod output;
 mod state;
 
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use super::connection::Connection;
 use super::error;
 use super::inbound;
 use super::limits::RemoteWork;
+use super::rules;
 use crate::clock;
 use crate::ids::{Position, Seq, SessionId};
 use crate::rpc::RpcError;
@@ -29,6 +31,7 @@ use crate::session::{StopWhy, Stopped};
 use crate::store::item::{Body, CallStatus};
 
 pub(crate) use asks::ack;
+pub(crate) use output::Outputs;
 
 /// Who asked, and when the answer is on its way.
 #[derive(Clone)]
@@ -49,7 +52,7 @@ const STOP: std::time::Duration = std::time::Duration::from_secs(10);
 
 pub(crate) fn table() -> Methods {
     let mut table = RpcModule::new(());
-    let methods: [(&'static str, Method); 12] = [
+    let methods: [(&'static str, Method); 15] = [
         ("_lembas/status", |asked, params| {
             state::status(asked, params).boxed()
         }),
@@ -80,6 +83,15 @@ pub(crate) fn table() -> Methods {
         }),
         ("_lembas/monitor", |asked, params| {
             monitor(asked, params).boxed()
+        }),
+        ("_lembas/rules", |asked, params| {
+            rules::list(asked.connection, params).boxed()
+        }),
+        ("_lembas/rules/remove", |asked, params| {
+            rules::remove(asked.connection, params).boxed()
+        }),
+        ("_lembas/output", |asked, params| {
+            output::output(asked, params).boxed()
         }),
         ("_lembas/token", |asked, params| {
             token(asked, params).boxed()

@@ -12,11 +12,11 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::config::Mode;
-use crate::ids::{AskId, Position, Seq, SessionId};
+use crate::ids::{AskId, CallId, Position, Seq, SessionId};
 use crate::permission::Origin;
 use crate::session::{
-    Answer, AnswerError, Event, Follow, NewSession, OpenAsk, Prompt, Registry, Scheduled, Session,
-    SessionError, StopWhy, Stopped, Summary, TurnDone,
+    Answer, AnswerError, Event, Follow, NewSession, OpenAsk, Output, OutputError, Prompt, Registry,
+    Scheduled, Session, SessionError, StopWhy, Stopped, Summary, TurnDone,
 };
 use crate::store::item::Item;
 
@@ -72,6 +72,8 @@ pub trait OneSession: Send + Sync + 'static {
     /// The level of the model, where one was chosen.
     fn level(&self) -> Option<String>;
     fn items(&self, from: Seq, limit: usize) -> BoxFuture<'_, Result<Vec<Item>, SessionError>>;
+    /// The bytes that a call put out.
+    fn output<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<Output, OutputError>>;
     fn follow(&self, from: Position) -> Box<dyn Journal>;
     fn close(&self) -> BoxFuture<'_, Result<(), SessionError>>;
     fn delete(&self) -> BoxFuture<'_, Result<(), SessionError>>;
@@ -191,6 +193,10 @@ impl OneSession for Session {
 
     fn items(&self, from: Seq, limit: usize) -> BoxFuture<'_, Result<Vec<Item>, SessionError>> {
         Self::items(self, from, limit).boxed()
+    }
+
+    fn output<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<Output, OutputError>> {
+        Self::output(self, call).boxed()
     }
 
     fn follow(&self, from: Position) -> Box<dyn Journal> {

@@ -24,6 +24,8 @@ struct Rule {
     session: Option<String>,
     made: i64,
     by: String,
+    /// When it last let something through.
+    used: Option<i64>,
     /// What it covers.
     words: String,
 }
@@ -78,6 +80,9 @@ fn list(out: Out, paths: &Paths) -> Ending {
                 if let Some(session) = &rule.session {
                     put(&mut row, "session", session);
                 }
+                if let Some(used) = rule.used {
+                    put(&mut row, "used", words::rfc3339(used, &zone));
+                }
                 row
             })
             .collect();
@@ -95,9 +100,13 @@ fn list(out: Out, paths: &Paths) -> Ending {
             Some(id) => format!("the chat {}", cut::prefix(id, 6)),
             None => rule.whom().to_owned(),
         };
+        let used = rule.used.map_or_else(
+            || "not used yet".to_owned(),
+            |used| format!("last used {}", words::clock(used, listed.now, &zone)),
+        );
         let by = escape::visible_line(&rule.by);
         let made = words::clock(rule.made, listed.now, &zone);
-        out.hanging(format!("        for {session}, by {by}, {made}"), 8);
+        out.hanging(format!("        for {session}, by {by}, {made}; {used}"), 8);
     }
     out.hint("\nTake one back:  lembas rules remove ID");
     Ok(Exit::Well)

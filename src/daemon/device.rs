@@ -115,6 +115,7 @@ impl Device {
             keys,
             models,
             epoch: Arc::new(store.clone()),
+            rules: Arc::new(store.clone()),
             about: Arc::new(move || acp::About {
                 id: paired
                     .held()

@@ -96,7 +96,7 @@ pub(super) async fn rules(store: &Store) -> Said {
             };
             json!({
                 "id": said.id, "origin": rule.origin, "session": rule.session,
-                "made": rule.made, "by": rule.by, "words": said.words(),
+                "made": rule.made, "by": rule.by, "used": rule.used, "words": said.words(),
             })
         })
         .collect();
@@ -238,6 +238,7 @@ pub(super) async fn allow(store: &Store, which: Number) -> Said {
         made: clock::now_ms(),
         by: "you, on this computer".to_owned(),
         data,
+        used: None,
     };
     store.add_rule(rule).await.map_err(|e| failed(&e))?;
     // A row that stays behind is allowed twice, which changes nothing.

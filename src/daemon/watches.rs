@@ -63,6 +63,13 @@ impl Watches {
         match judged {
             Judged::Runs(grant) => {
                 drop(turn);
+                let used = self
+                    .store
+                    .rules_used(grant.rules().to_vec(), clock::now_ms());
+                if let Err(error) = used.await {
+                    // The list then says an older time; the check is what was asked for.
+                    tracing::warn!(%error, "the use of a rule could not be noted");
+                }
                 ran(*grant, &self.room, &check).await
             }
             Judged::Asks(pending) => Err(refused(&self.store, *pending, &check).await),

@@ -18,7 +18,8 @@ pub struct Kept {
     tail: String,
     /// Bytes written in all.
     pub bytes: u64,
-    /// Where the whole is (or its first 256 MiB), when it is longer than what is kept here.
+    /// Where the whole is (or as much of its beginning as there was room for), when it is longer
+    /// than what is kept here.
     pub spill: Option<PathBuf>,
     /// Bytes that are nowhere: neither kept here nor on disk.
     pub missing: u64,
@@ -72,7 +73,8 @@ pub(super) struct Keeping {
 }
 
 impl Keeping {
-    pub(super) fn new(path: PathBuf) -> Self {
+    /// `room`: bytes that its file may have, where that is less than what any may have.
+    pub(super) fn new(path: PathBuf, room: u64) -> Self {
         Self {
             head: Vec::new(),
             tail: std::collections::VecDeque::new(),
@@ -80,7 +82,7 @@ impl Keeping {
             path,
             file: None,
             spilled: 0,
-            most: MOST_SPILLED,
+            most: MOST_SPILLED.min(room),
             failed: false,
             full: false,
             rest: Vec::new(),
@@ -110,8 +112,11 @@ impl Keeping {
         if self.file.is_none() {
             match create(&self.path).await {
                 Ok(mut file) => {
-                    self.failed |= file.write_all(&self.head).await.is_err();
-                    self.spilled = self.head.len() as u64;
+                    let room = usize::try_from(self.most).unwrap_or(usize::MAX);
+                    self.full = self.head.len() > room;
+                    let fits = self.head.get(..room).unwrap_or(&self.head);
+                    self.failed |= file.write_all(fits).await.is_err();
+                    self.spilled = fits.len() as u64;
                     self.file = Some(file);
                 }
                 Err(_) => self.failed = true,
@@ -120,7 +125,7 @@ impl Keeping {
         if let Some(file) = &mut self.file {
             let room =
                 usize::try_from(self.most.saturating_sub(self.spilled)).unwrap_or(usize::MAX);
-            self.full = rest.len() > room;
+            self.full |= rest.len() > room;
             let fits = rest.get(..room).unwrap_or(rest);
             self.spilled += fits.len() as u64;
             // A full disk costs the whole output, not the command.
@@ -147,8 +152,12 @@ impl Keeping {
         if !self.rest.is_empty() {
             output(&String::from_utf8_lossy(&self.rest));
         }
+        if self.file.is_none() && std::str::from_utf8(&self.head).is_err() {
+            // What others are told is text; the bytes as they were are in the file alone.
+            self.spill(&[]).await;
+        }
         if let Some(file) = &mut self.file {
-            let _ = file.flush().await;
+            self.failed |= file.flush().await.is_err();
         }
         let cut = self.bytes > (self.head.len() + self.tail.len()) as u64;
         // Where head and tail touch, a character may lie across.
@@ -171,17 +180,13 @@ impl Keeping {
             0
         };
         let tail: Vec<u8> = self.tail.into();
-        let kept = Kept {
+        Kept {
             head: String::from_utf8_lossy(&self.head).into_owned(),
             tail: String::from_utf8_lossy(&tail).into_owned(),
             bytes: self.bytes,
             spill: (cut && !self.failed).then(|| self.path.clone()),
             missing,
-        };
-        if !cut && self.file.is_some() {
-            let _ = tokio::fs::remove_file(&self.path).await;
         }
-        kept
     }
 }
 
@@ -215,8 +220,7 @@ mod tests {
     use super::*;
 
     async fn kept(path: PathBuf, most: u64, pieces: usize) -> Kept {
-        let mut keeping = Keeping::new(path);
-        keeping.most = most;
+        let mut keeping = Keeping::new(path, most);
         for n in 0..pieces {
             let piece = vec![b'a' + u8::try_from(n % 26).unwrap(); 100_000];
             keeping.take(&piece, &|_| {}).await;
@@ -245,5 +249,20 @@ mod tests {
         // Short output needs none.
         let short = kept(path.join("no/folder"), 1, 2).await;
         assert_eq!((short.spill, short.missing), (None, 0));
+        // What memory holds is whole for the model, and in the file for who wants the bytes.
+        let both = kept(path.clone(), 2_000_000, 4).await;
+        assert_eq!((both.spill, both.missing), (None, 0));
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 400_000);
+    }
+
+    #[tokio::test]
+    async fn bytes_that_are_no_text_are_kept_as_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("spill/out");
+        let mut keeping = Keeping::new(path.clone(), u64::MAX);
+        keeping.take(b"a\xff\xfeb\xc3", &|_| {}).await;
+        let kept = keeping.finish(&|_| {}).await;
+        assert_eq!((kept.bytes, kept.spill), (5, None));
+        assert_eq!(std::fs::read(&path).unwrap(), b"a\xff\xfeb\xc3");
     }
 }

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use super::auth::Signed;
 use super::error::{ApiError, ApiResult};
 use super::{
-    Shared, asks, auth, chats, devices, front, messages, models, pairing, sse, turns, unattended,
+    Shared, asks, auth, chats, devices, front, messages, models, output, pairing, rules, sse,
+    turns, unattended,
 };
 use crate::clock::{now_ms, timeout};
 use crate::store::hub::chats::ChatFilter;
@@ -39,6 +40,8 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
             patch(devices::rename).delete(devices::remove),
         )
         .route("/devices/{id}/directories", get(devices::directories))
+        .route("/devices/{id}/rules", get(rules::index))
+        .route("/devices/{id}/rules/{rule}", delete(rules::remove))
         .route("/devices/{id}/retry", post(devices::retry))
         .route("/devices/{id}/scheduled", post(unattended::scheduled))
         .route("/link/lookup", post(pairing::lookup))
@@ -50,7 +53,7 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
             get(chats::show).patch(chats::edit).delete(chats::remove),
         )
         .route("/chats/{id}/items", get(chats::items))
-        .route("/chats/{id}/output/{call}", get(chats::output))
+        .route("/chats/{id}/output/{call}", get(output::output))
         .route("/chats/{id}/messages", post(messages::create))
         .route(
             "/chats/{id}/queue/{key}",

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -429,30 +428,4 @@ pub(super) async fn remove(
         Event::json("chat_gone", None, json!({ "id": chat.id, "now": now_ms() })),
     );
     Ok(Json(json!({ "ok": true })))
-}
-
-/// `GET /chats/{id}/output/{call}`: what is stored of an output, as a file.
-pub(super) async fn output(
-    signed: Signed,
-    State(shared): State<Arc<Shared>>,
-    Path((id, call)): Path<(String, String)>,
-) -> ApiResult<Response> {
-    let chat = own(&shared, &signed, id).await?;
-    let rows = shared.store.call_rows(chat.id, vec![call]).await?;
-    let of = |kind: &str| rows.iter().find(|r| r.kind == kind).map(item::words);
-    let text = of("output")
-        .filter(|t| !t.is_empty())
-        .or_else(|| of("result"))
-        .ok_or_else(|| ApiError::missing("output"))?;
-    let mut response = text.to_owned().into_response();
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/plain; charset=utf-8"),
-    );
-    headers.insert(
-        header::CONTENT_DISPOSITION,
-        HeaderValue::from_static("attachment; filename=\"output.txt\""),
-    );
-    Ok(response)
 }

@@ -77,6 +77,27 @@ impl ApiError {
         self
     }
 
+    pub(crate) fn code(&self) -> &'static str {
+        self.0.code
+    }
+
+    /// What happened, in words.
+    pub(crate) fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// The same once more.
+    pub(crate) fn again(&self) -> Self {
+        let inner = &self.0;
+        Self(Box::new(Inner {
+            status: inner.status,
+            code: inner.code,
+            text: inner.text.clone(),
+            more: inner.more.clone(),
+            retry_after: inner.retry_after,
+        }))
+    }
+
     pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
         self.0.retry_after = Some(seconds);
         self

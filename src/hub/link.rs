@@ -50,6 +50,8 @@ struct Inner {
     heard: AtomicI64,
     /// Rings when there is work to say to the device.
     wake: Notify,
+    /// Rings when the device says that its rules changed.
+    rules: Notify,
     words: Mutex<Option<String>>,
     /// Why it was replaced or revoked, as a close: set when that happens before it has a peer.
     ended: Mutex<Option<(u16, String)>>,
@@ -210,6 +212,7 @@ impl Links {
                 ready: RwLock::default(),
                 heard: AtomicI64::new(now_ms()),
                 wake: Notify::new(),
+                rules: Notify::new(),
                 words: Mutex::default(),
                 ended: Mutex::default(),
             }),

@@ -32,6 +32,13 @@ enum Level {
     Refuse,
 }
 
+/// A rule with its id.
+#[derive(Clone, Debug)]
+struct Known {
+    id: String,
+    terms: Terms,
+}
+
 /// What one part comes to.
 #[derive(Debug)]
 struct Ruling {
@@ -40,7 +47,7 @@ struct Ruling {
     reason: String,
     segment: Option<String>,
     /// A rule that turned an ask into an allow.
-    rule: Option<Terms>,
+    rule: Option<Known>,
     /// What a yes for longer than once would have to cover.
     wanted: Option<Wanted>,
 }
@@ -93,7 +100,13 @@ impl Engine {
             engine: self,
             request,
             context,
-            rules: rules.iter().filter_map(Rule::terms).collect(),
+            rules: rules
+                .iter()
+                .filter_map(|rule| {
+                    let id = rule.id.clone();
+                    rule.terms().map(|terms| Known { id, terms })
+                })
+                .collect(),
             row: permission().modes.modes.get(words::key(context.mode)),
         };
         match &request.action {
@@ -110,7 +123,7 @@ struct Judging<'a> {
     engine: &'a Engine,
     request: &'a Request,
     context: &'a Context,
-    rules: Vec<Terms>,
+    rules: Vec<Known>,
     row: Option<&'a Row>,
 }
 
@@ -162,15 +175,15 @@ impl Judging<'_> {
             ),
             Does::Ask | Does::RemoteAsk => {
                 let covering = wanted.as_ref().and_then(|wanted| {
-                    self.rules.iter().find(|terms| {
+                    self.rules.iter().find(|Known { terms, .. }| {
                         terms.applies(&self.request.cwd, self.context)
                             && terms.covers_box(kind, self.watches())
                             && terms.patterns.iter().any(|p| p.covers(wanted))
                     })
                 });
                 match covering {
-                    Some(terms) => Ruling {
-                        rule: Some(terms.clone()),
+                    Some(known) => Ruling {
+                        rule: Some(known.clone()),
                         ..Ruling::allow()
                     },
                     None => Ruling::of(Level::Ask, "mode", reason).wanting(wanted),
@@ -212,12 +225,12 @@ impl Judging<'_> {
             .max()
             .unwrap_or(Level::Allow);
         let Some(worst) = rulings.iter().find(|r| r.level == level) else {
-            return Verdict::Allow(self.grant(subject, None));
+            return Verdict::Allow(self.grant(subject, &[]));
         };
         match (level, self.context.attended) {
             (Level::Allow, _) => {
-                let rule = rulings.iter().find_map(|r| r.rule.clone());
-                Verdict::Allow(self.grant(subject, rule.as_ref()))
+                let rules: Vec<&Known> = rulings.iter().filter_map(|r| r.rule.as_ref()).collect();
+                Verdict::Allow(self.grant(subject, &rules))
             }
             (Level::Refuse, _) => Verdict::Refuse(Refusal {
                 layer: worst.layer,
@@ -243,9 +256,9 @@ impl Judging<'_> {
         }
     }
 
-    fn grant(&self, subject: Subject<'_>, rule: Option<&Terms>) -> Grant {
+    fn grant(&self, subject: Subject<'_>, rules: &[&Known]) -> Grant {
         let digest = self.digest(&subject);
-        let (source, text) = match rule {
+        let (source, text) = match rules.first().map(|known| &known.terms) {
             Some(terms) if terms.session.is_some() => (
                 "session",
                 format!("you allowed {} for this session", terms.from),
@@ -272,7 +285,9 @@ impl Judging<'_> {
             _ => Vec::new(),
         };
         let (run, places) = (subject.run, subject.places);
-        Grant::new(self.request.clone(), digest, allowed, run, places).closing(closed)
+        Grant::new(self.request.clone(), digest, allowed, run, places)
+            .closing(closed)
+            .by(rules.iter().map(|known| known.id.clone()).collect())
     }
 
     fn ask(
@@ -341,7 +356,7 @@ impl Judging<'_> {
                 _ => None,
             },
         };
-        let grant = self.grant(subject, None);
+        let grant = self.grant(subject, &[]);
         Verdict::Ask(Box::new(Pending::new(body, grant, rule)))
     }
 

@@ -17,6 +17,8 @@ pub struct Grant {
     run: Option<Run>,
     /// Of a read or write: where the paths really are.
     places: Vec<PathBuf>,
+    /// The rules that let it through.
+    rules: Vec<String>,
     /// Of a read: what beneath its folders is not looked into.
     closed: Vec<PathBuf>,
 }
@@ -97,7 +99,15 @@ impl Grant {
             run,
             places,
             closed: Vec::new(),
+            rules: Vec::new(),
         }
+    }
+
+    pub(super) fn by(mut self, mut rules: Vec<String>) -> Self {
+        rules.sort();
+        rules.dedup();
+        self.rules = rules;
+        self
     }
 
     pub(super) fn closing(mut self, closed: Vec<PathBuf>) -> Self {
@@ -114,6 +124,10 @@ impl Grant {
     /// What let it through, in words.
     pub fn decision(&self) -> &Allowed {
         &self.allowed
+    }
+    /// Ids of the rules that let it through; none where the mode or a person did.
+    pub fn rules(&self) -> &[String] {
+        &self.rules
     }
     /// How a command runs; none when nothing is executed.
     pub fn run(&self) -> Option<&Run> {

@@ -91,8 +91,19 @@ impl Rule {
     /// What it covers, in words.
     pub fn words(&self) -> String {
         self.terms()
-            .map(|t| super::words::covers(&t.patterns, &t.kind, t.session.is_some()))
+            .map(|t| {
+                if t.allow {
+                    super::words::covers(&t.patterns, &t.kind, t.session.is_some())
+                } else {
+                    super::words::refuses(&t.patterns)
+                }
+            })
             .unwrap_or_default()
+    }
+
+    /// Whether it allows; one that refuses is a no of the person.
+    pub fn allows(&self) -> bool {
+        self.terms().is_some_and(|t| t.allow)
     }
 
     /// The command or path that it was made from.

@@ -240,7 +240,16 @@ fn a_yes_covers_what_it_says_in_its_folder_for_its_origin() {
     let (grant, rule) = pending.allowed(Scope::Always);
     assert_eq!(grant.digest(), &digest);
     let rules = [rule.unwrap()];
+    assert_eq!(
+        grant.rules(),
+        [] as [String; 0],
+        "the person said it, no rule"
+    );
     assert_eq!(word(&ask("cargo test x", &context, &rules)), "roots");
+    let Verdict::Allow(grant) = ask("cargo test a && cargo test b", &context, &rules) else {
+        panic!("asked again")
+    };
+    assert_eq!(grant.rules(), [rules[0].id.clone()], "each rule once");
     assert_eq!(
         word(&ask("cargo test x 2>&1 | tail -5", &context, &rules)),
         "roots"

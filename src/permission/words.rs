@@ -39,6 +39,15 @@ pub(super) fn covers(patterns: &[Pattern], kind: &str, session: bool) -> String 
     text
 }
 
+/// What a no of the person refuses, whole.
+pub(super) fn refuses(patterns: &[Pattern]) -> String {
+    let list: Vec<String> = patterns.iter().map(one).collect();
+    format!(
+        "Refused: {}, in this folder and those in it.",
+        list.join(" and ")
+    )
+}
+
 fn one(pattern: &Pattern) -> String {
     match pattern {
         Pattern::Prefix { words } => format!("{} *", words.join(" ")),

@@ -7,6 +7,7 @@ pub mod asks;
 pub mod audit;
 pub mod items;
 pub mod keys;
+pub mod outputs;
 pub mod refused;
 pub mod rewind;
 pub mod rules;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rusqlite::{OptionalExtension as _, Transaction, params};
+use tokio::sync::watch;
 
 use crate::clock;
 use crate::config::files;
@@ -34,6 +36,8 @@ pub struct Store {
     db: Db,
     folder: PathBuf,
     epoch: Arc<Mutex<String>>,
+    /// Changes with every change of a rule.
+    rules: watch::Sender<u64>,
 }
 
 impl Store {
@@ -96,6 +100,7 @@ impl Store {
             db,
             folder: folder.to_owned(),
             epoch: Arc::new(Mutex::new(epoch)),
+            rules: watch::Sender::new(0),
         })
     }
 
@@ -109,6 +114,7 @@ impl Store {
             db: Db::open(&folder.join("device.db"), tables::MIGRATIONS)?,
             folder: folder.to_owned(),
             epoch: Arc::default(),
+            rules: watch::Sender::new(0),
         })
     }
 
@@ -156,8 +162,9 @@ impl Store {
                 )
             })
             .await?;
+        let spilled = outputs::spilled(self.folder.join("spill")).await;
         let cap = ALL_CAP.min(disk_size(&self.folder).map_or(ALL_CAP, |d| d / 20));
-        Ok((unsigned(used) >= cap).then(|| {
+        Ok((unsigned(used).saturating_add(spilled) >= cap).then(|| {
             format!(
                 "The sessions kept on this computer take {} MiB, which is all they may: delete some (lembas sessions delete ID).",
                 cap / (1024 * 1024)

@@ -10,6 +10,8 @@ pub mod chats;
 pub mod devices;
 pub mod items;
 pub mod models;
+pub mod outputs;
+pub mod rules;
 pub mod tokens;
 pub mod work;
 
@@ -98,7 +100,7 @@ pub(crate) fn set_meta(
 }
 
 /// All steps, oldest first. A step that shipped never changes.
-const TABLES: &[Migration] = &[(1, FIRST), (2, HEADS), (3, ASKED)];
+const TABLES: &[Migration] = &[(1, FIRST), (2, HEADS), (3, ASKED), (4, RULES)];
 
 /// The newest change of a device that was taken up (spec/acp.md Y2), of its present epoch.
 const HEADS: &str = "alter table devices add column head integer";
@@ -121,6 +123,16 @@ insert into models_of (id, account, name, url, key, model, is_default, context, 
     said from models;
 drop table models;
 alter table models_of rename to models;
+";
+
+/// What computers allow always, as they last told it.
+const RULES: &str = "
+create table rules (
+  device text not null references devices (id), id text not null, place integer not null,
+  body text not null, primary key (device, id)
+) strict, without rowid;
+alter table devices add column rules_total integer;
+alter table devices add column rules_heard integer;
 ";
 
 const FIRST: &str = "

@@ -325,7 +325,9 @@ impl Journal {
             })
             .await;
         writer.in_flight = false;
-        written?;
+        if written? {
+            self.0.store.rules_changed();
+        }
         writer.reserved = reserved;
         writer.bytes += size;
         if let Some(end) = open_end {

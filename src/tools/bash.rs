@@ -11,6 +11,7 @@ use crate::ids::CallId;
 use crate::permission::{Action, Command, Grant, Purpose, Request};
 use crate::rt::CancellationToken;
 use crate::store::item::CallStatus;
+use crate::store::journal::SESSION_CAP;
 
 /// Seconds without a timeout said, and at most (loop.json `budgets.cli`).
 const TIMEOUT: usize = 120;
@@ -77,9 +78,16 @@ impl Tool for Bash {
         Box::pin(async move {
             drop(prepared);
             let spill = context.spill.join(format!("{call}.out"));
-            match run(grant, spill, &|chunk| output.text(chunk), stop).await {
+            let room = match &context.store {
+                Some(store) => store.room_for_output(&context.session).await,
+                None => u64::MAX,
+            };
+            match run(grant, spill, room, &|chunk| output.text(chunk), stop).await {
                 Ok(ended) => told(&ended),
-                Err(error) => Outcome::failed(format!("The command was not run: {error}.")),
+                Err(error) => Outcome {
+                    bytes: 0,
+                    ..Outcome::failed(format!("The command was not run: {error}."))
+                },
             }
         })
     }
@@ -109,7 +117,10 @@ fn told(ended: &Ended) -> Outcome {
         let missing = crate::text::words::bytes(ended.output.missing);
         push(
             &mut text,
-            &format!("[{missing} of the output are nowhere: it was longer than what is kept]"),
+            &format!(
+                "[{missing} from the middle of this output are kept nowhere: the outputs of one chat take at most {} here. Send it to a file next time, or look for less.]",
+                crate::text::words::bytes(SESSION_CAP)
+            ),
         );
     }
     if let Some(line) = &ended.blocked {

@@ -5,6 +5,8 @@ pub(crate) mod client;
 mod fake;
 mod handshake;
 mod limits;
+mod outputs;
+mod rules;
 mod scheduled;
 mod sessions;
 mod streams;
@@ -21,6 +23,7 @@ use lembas::config::{Config, Live, Mode, Remote};
 use lembas::permission::Origin;
 use lembas::remote;
 use lembas::rt::Tasks;
+use lembas::store::device::Store;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -34,11 +37,13 @@ struct Place {
     sessions: Arc<Fakes>,
     device: Device,
     epoch: Arc<Numbers>,
+    rules: Store,
     watch: Arc<scheduled::Played>,
     tokens: Arc<Tokens>,
     monitor: remote::Monitor,
     limits: remote::Limits,
     tasks: Tasks,
+    _kept: tempfile::TempDir,
 }
 
 #[derive(Default)]
@@ -112,6 +117,8 @@ impl Place {
         let work = remote::Remote::new(limits.clone(), monitor.clone(), tokens.clone());
         let sessions = Arc::new(Fakes::default());
         let epoch = Arc::new(Numbers::default());
+        let kept = tempfile::tempdir().unwrap();
+        let rules = Store::look(kept.path()).unwrap();
         let parts = Parts {
             sessions: sessions.clone(),
             limits: Arc::new(limits.clone()) as Arc<dyn Limits>,
@@ -119,6 +126,7 @@ impl Place {
             keys,
             models: Arc::new(Local),
             epoch: epoch.clone(),
+            rules: Arc::new(rules.clone()),
             about: Arc::new(about),
         };
         Self {
@@ -127,6 +135,8 @@ impl Place {
             live,
             sessions,
             epoch,
+            rules,
+            _kept: kept,
             watch,
             tokens,
             monitor,
@@ -182,6 +192,8 @@ const ALL: &[&str] = &[
     "token",
     "retry",
     "rewind",
+    "rules",
+    "output",
 ];
 
 fn instance(grant: &str) -> Origin {

@@ -87,7 +87,9 @@ impl Place {
 
     pub(crate) async fn run(&self, grant: Grant, stop: CancellationToken) -> Ended {
         let spill = self.folder.path().join("spill/out");
-        exec::run(grant, spill, &|_| {}, stop).await.unwrap()
+        exec::run(grant, spill, u64::MAX, &|_| {}, stop)
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn boxed(&self, text: &str) -> Ended {

@@ -4,7 +4,7 @@
 import { test, before, after } from "node:test";
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { get } from "node:http";
 import { join } from "node:path";
 import { chrome, quit, slower, until } from "./rig.mjs";
@@ -13,13 +13,17 @@ import { ScriptedModel } from "./model.mjs";
 import { misfits, misfitsIn } from "./shapes.mjs";
 import { TEXTS } from "../../src/hub/web/texts.js";
 
+// Far more than memory and the journal hold of an output.
+const HUGE = 30_000_000;
+
 const model = new ScriptedModel({
   allow: [{ calls: [["bash", { command: "git push origin main", purpose: "push" }]] }, { text: "As you say." }],
   edit: [{ calls: [["write", { path: "notes.md", content: "one\ntwo\n" }]] }, { text: "Written." }],
   sleep: [{ calls: [["bash", { command: "sleep 300", purpose: "wait" }]] }, { text: "Never said." }],
   big: [{ calls: [["bash", { command: "seq 1 60000", purpose: "count" }]] }, { text: "Counted." }],
   broken: [{ status: 400, text: "this model cannot do that" }],
-  huge: [{ calls: [["bash", { command: "head -c 30000000 /dev/zero | tr '\\0' 'x'", purpose: "write much" }]] }, { text: "Much." }],
+  huge: [{ calls: [["bash", { command: `head -c ${HUGE} /dev/zero | tr '\\0' 'x' | tee all.txt`, purpose: "write much" }]] }, { text: "Much." }],
+  always: [{ calls: [["bash", { command: "git push origin always", purpose: "push" }]] }, { text: "Pushed or not." }],
   sources: [
     { calls: [["read", { path: "README.md" }]] }, { calls: [["bash", { command: "echo hi > here", purpose: "write" }]] }, { calls: [["bash", { command: "git push origin all", purpose: "push" }]] },
     ...["a", "a", "b", "b"].map((name) => ({ calls: [["bash", { command: `curl -s http://127.0.0.1:9/${name}`, purpose: "fetch" }]] })), { text: "All of it." },
@@ -249,19 +253,68 @@ test("a long output: three lines on the card, more at a press, and the download 
   const body = await (await it.request.get(`${it.url}${step.download}`)).text();
   const hash = (text) => createHash("sha256").update(text).digest("hex");
   assert.equal(hash(body), hash(whole), `${body.length} of ${whole.length}`);
+  assert.deepEqual(misfits("stretch", await it.api("GET", `/chats/${chat.id}/output/${step.call}?from=0`)), []);
 });
 
-test("an output that is only partly here says so, and where the whole is", { skip }, async () => {
+test("a very long output: little before a press, and Download all gives every byte", { skip }, async () => {
   const chat = await it.chat("!huge Write much.", { model: scripted, mode: "edit" });
-  const got = await it.ended(chat.id);
+  const got = await it.ended(chat.id, 90_000);
   const step = got.items.find((one) => one.kind === "step");
-  assert.equal(step.bytes, 30_000_000);
+  assert.equal(step.bytes, HUGE);
+  assert.ok(step.kept < 8_000_000, `of it ${step.kept} went to the hub unasked`);
   assert.ok(JSON.stringify(got).length < 64 * 1024, "little goes to the page before a press");
   await page.goto(`${it.url}/c/${chat.id}`);
   await page.locator("details.step > summary").first().click();
-  if (step.kept === undefined) return page.getByText("Download all").waitFor();
-  await page.getByText(/Of 30.0.MB here are/).waitFor();
-  await page.getByText("Download what is here").waitFor();
+  await page.getByText(/30\.0.MB in all, of which .* are stored here/).waitFor();
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Download all" }).click()]);
+  const hash = createHash("sha256");
+  let size = 0;
+  for await (const chunk of await file.createReadStream()) {
+    size += chunk.length;
+    hash.update(chunk);
+  }
+  const whole = createHash("sha256").update(readFileSync(join(it.project, "all.txt")));
+  assert.equal(size, HUGE);
+  assert.equal(hash.digest("hex"), whole.digest("hex"));
+});
+
+test("always, on the page: the row is there within a second; Remove, and the same command asks again", { skip }, async () => {
+  it.run("approvals", "full");
+  await until(async () => (await it.state()).devices[0].limits.approvals === "full" && (await it.state()).devices[0].state === "online", "it is heard of");
+  const settings = await page.context().newPage();
+  await settings.goto(`${it.url}/settings`);
+  await settings.getByText(/^Nothing is allowed on .* without asking/).waitFor();
+  const ask = async () => {
+    const chat = await it.chat("!always Push it.", { model: scripted, mode: "edit" });
+    await page.goto(`${it.url}/c/${chat.id}`);
+    return chat;
+  };
+  await ask();
+  const card = page.locator("l-ask").first();
+  await card.getByRole("button", { name: "Allow always…" }).waitFor();
+  await press(card, "Allow always…");
+  await page.getByRole("dialog").getByRole("button", { name: "Always", exact: true }).click();
+  await page.getByText(/Allowed by you at/).first().waitFor();
+  const row = settings.locator("[data-rule]").filter({ hasText: "git push origin always" });
+  await row.waitFor({ timeout: 1_000 });
+  await row.getByText(/last used/).waitFor();
+  await page.getByText("Pushed or not.", { exact: true }).waitFor();
+  // The next time nobody is asked, and the card says on whose word it ran.
+  const second = await ask();
+  const ended = await it.ended(second.id);
+  assert.equal(ended.items.find((one) => one.kind === "step").ran.source, "rule");
+  assert.match(it.run("rules", "list"), /exactly git push origin always/);
+  await row.getByRole("button", { name: /^Remove/ }).click();
+  await row.waitFor({ state: "detached", timeout: 1_000 });
+  assert.equal(await settings.getByRole("dialog").count(), 0);
+  const third = await ask();
+  const again = await it.ask(third.id);
+  assert.equal(again.command, "git push origin always");
+  await it.answer(again, "refuse");
+  await it.ended(third.id);
+  it.run("approvals", "once");
+  await until(async () => (await it.state()).devices[0].limits.approvals === "once", "it is heard of");
+  await settings.close();
 });
 
 test("a model that fails: why, another model, and the same words again", { skip }, async () => {
@@ -341,6 +394,8 @@ test("what the real hub says has the shapes that the fake one plays", { skip }, 
   for (const chat of state.chats) assert.deepEqual(misfitsIn(await it.api("GET", `/chats/${chat.id}`)), [], chat.title);
   const device = state.devices[0].id;
   assert.deepEqual(misfits("folders", await it.api("GET", `/devices/${device}/directories`)), []);
+  const rules = await it.api("GET", `/devices/${device}/rules`);
+  assert.deepEqual([...misfits("rules", rules), ...misfitsIn({ rules: rules.rules })], []);
   assert.deepEqual(misfits("monitor", await it.api("POST", `/devices/${device}/monitor`, { cwd: it.project, command: "pwd", mode: "manual" })), []);
   const few = await it.api("GET", "/chats?limit=2");
   assert.deepEqual([few.chats.length, few.more], [2, true]);

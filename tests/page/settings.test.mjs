@@ -57,6 +57,49 @@ test("taking access back asks once more and says what it does", async () => {
   await it.close();
 });
 
+test("what is allowed always is listed with who, when, where and last use; Remove asks nothing and works at once", async () => {
+  const it = await open(lookWorld(), "/settings");
+  const { page, hub } = it;
+  const zephyr = page.locator("article").filter({ has: page.getByRole("heading", { name: "zephyr" }) });
+  await zephyr.getByText("Allowed on zephyr without asking: 2 rules").waitFor();
+  const row = zephyr.locator("[data-rule]").filter({ hasText: "cargo test *" });
+  await row.getByText(/boxed, in this folder\..*: ~\/projects\/api.*by you, on zephyr, \d+ \w+.*last used/s).waitFor();
+  // A rule that is made while the page is open is there within a second.
+  hub.rules("zephyr", [{ ...hub.world.rules.zephyr.rules[0], id: "new", words: "exactly npm run build, boxed, in this folder.", used: undefined, at: Date.now() }, ...hub.world.rules.zephyr.rules]);
+  await zephyr.getByText("exactly npm run build").waitFor({ timeout: 1_000 });
+  await zephyr.getByText("not used yet").waitFor();
+  await zephyr.getByRole("button", { name: "Remove exactly npm run build" }).click();
+  await zephyr.getByText("exactly npm run build").waitFor({ state: "detached", timeout: 1_000 });
+  assert.equal(await page.getByRole("dialog").count(), 0);
+  assert.equal(hub.calls("DELETE", /^\/devices\/zephyr\/rules\/new$/).length, 1);
+  // What refuses is no permission: it is taken back on the computer alone.
+  const deny = zephyr.locator("[data-rule]").filter({ hasText: "git push" });
+  assert.equal(await deny.getByRole("button", { name: /^Remove/ }).count(), 0);
+  await deny.getByText("lembas rules remove 77c1d2").waitFor();
+  await it.close();
+});
+
+test("a removal waits for a computer that is away, also after a reload, and is done when it is back", async () => {
+  const it = await open(lookWorld(), "/settings");
+  const { page, hub } = it;
+  const attic = page.locator("article").filter({ has: page.getByRole("heading", { name: "attic" }) });
+  await attic.getByRole("button", { name: "Remove exactly pdftotext a.pdf" }).click();
+  await attic.getByText("removal waits for attic").waitFor();
+  assert.equal(await attic.getByRole("button", { name: /^Remove/ }).count(), 0);
+  await page.reload();
+  await attic.getByText("removal waits for attic").waitFor();
+  hub.back("attic");
+  await attic.getByText("Nothing is allowed on attic without asking but what the mode allows.").waitFor();
+  // A list that cannot be had says so, and comes at a press.
+  const heal = hub.fault("GET", /^\/devices\/zephyr\/rules$/, "request");
+  hub.push({ type: "rules", device: "zephyr" });
+  await page.getByText("What is allowed always could not be loaded.").waitFor();
+  heal();
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByText("Allowed on zephyr without asking: 2 rules").waitFor();
+  await it.close();
+});
+
 test("a model is tried before it is saved, and its key is never shown again", async () => {
   const it = await open(lookWorld(), "/settings");
   const { page, hub } = it;

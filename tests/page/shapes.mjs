@@ -58,6 +58,12 @@ export const SHAPES = {
     "added?": "count", "removed?": "count", "download?": "text", "kept?": "count", "command?": "text", "unanswered?": "count",
   },
   ran: { "source?": oneOf("read", "mode", "rule", "session", "once", "interact"), text: "text", "box?": oneOf("read", "roots", "open") },
+  rules: { rules: "list", total: "count", cut: "count", "heard?": "time", now: "time" },
+  rule: {
+    id: "text", words: "text", verdict: oneOf("allow", "deny"), origin: oneOf("instance", "local"), "folder?": "text", "folder_words?": "text", by: "text", at: "time", "used?": "time",
+    "command?": "text", waits: "flag", "why?": "text",
+  },
+  stretch: { text: "text", from: "count", next: "count", total: "count", end: "flag", whole: "flag", "note?": "text" },
   lookup: { device: "object", limits: "limits", expires: "time", "now?": "time" },
   monitor: { hash: "text", exit: "any", bytes: "count", "excerpt?": "text", "truncated?": "flag", duration_ms: "count", "mode?": "text", "unstable?": "flag", "cwd?": "text", "signal?": "any", "run?": "text", "run_id?": "text", "state?": "text", "runs?": "any" },
   folders: { "path?": "text", "parent?": "text", "roots?": "texts", folders: "list", "truncated?": "flag" },
@@ -83,10 +89,10 @@ export function misfits(shape, value, where = shape) {
 }
 
 /** The same for a whole chat's page or state: each of its objects by its own shape. */
-export function misfitsIn({ devices = [], chats = [], asks = [], models = [], sessions = [], items = [], queue = [] }) {
+export function misfitsIn({ devices = [], chats = [], asks = [], rules = [], models = [], sessions = [], items = [], queue = [] }) {
   return [
     ...devices.flatMap((one) => misfits("device", one)), ...chats.flatMap((one) => misfits("chat", one)), ...asks.flatMap((one) => misfits("ask", one)),
-    ...models.flatMap((one) => misfits("model", one)), ...sessions.flatMap((one) => misfits("session", one)), ...queue.flatMap((one) => misfits("queued", one)),
+    ...rules.flatMap((one) => misfits("rule", one)), ...models.flatMap((one) => misfits("model", one)), ...sessions.flatMap((one) => misfits("session", one)), ...queue.flatMap((one) => misfits("queued", one)),
     ...items.flatMap((one) => (one.kind in SHAPES ? misfits(one.kind, one, `${one.kind} ${one.seq}`) : [`item ${one.seq}: of kind ${one.kind}`])),
   ];
 }

@@ -9,7 +9,7 @@ import { misfits, misfitsIn } from "./shapes.mjs";
 for (const [name, make] of Object.entries({ look: lookWorld, fresh: freshWorld, long: () => longWorld(60) })) {
   test(`the fake hub's world “${name}” has the shapes of the real one`, () => {
     const world = make();
-    assert.deepEqual(misfitsIn({ ...world, items: Object.values(world.items).flat(), queue: Object.values(world.queues).flat() }), []);
+    assert.deepEqual(misfitsIn({ ...world, rules: Object.values(world.rules).flatMap((one) => one.rules), items: Object.values(world.items).flat(), queue: Object.values(world.queues).flat() }), []);
   });
 }
 
@@ -22,5 +22,7 @@ test("the fake hub's answers have the shapes of the real one's", async () => {
   assert.deepEqual(misfits("lookup", await routes(hub, "POST", "/link/lookup", new URLSearchParams(), {})), []);
   assert.deepEqual(misfits("monitor", await routes(hub, "POST", "/devices/zephyr/monitor", new URLSearchParams(), {})), []);
   assert.deepEqual(misfits("folders", await get("/devices/zephyr/directories", { path: "/home/ana/projects" })), []);
+  assert.deepEqual(misfits("rules", await get("/devices/zephyr/rules")), []);
+  assert.deepEqual(misfits("stretch", await get("/chats/login/output/c5", { from: "0", max: "100" })), []);
   assert.equal(typeof (await get("/chats", { device: "zephyr" })).more, "boolean");
 });

@@ -226,6 +226,36 @@ test("a card is folded but never cut: the last lines, more, and all", async () =
   await it.close();
 });
 
+test("more of an output comes a page at a press, and an output that is not all here says so before a download", async () => {
+  const world = lookWorld();
+  const step = world.items.login.find((item) => item.call === "c5");
+  Object.assign(step, { lines: undefined, kept: 100_000, bytes: 30_000_000 });
+  world.outputs.c5 = Array.from({ length: 60_000 }, (_, i) => `line ${String(i).padStart(5, "0")}\n`).join("");
+  world.partly = { c5: "zephyr is away. Of 30.0 MB 100 kB are stored here; the whole is on zephyr." };
+  const it = await open(world, "/c/login");
+  const { page, hub } = it;
+  const card = page.locator("details.step").filter({ hasText: "cargo test" }).last();
+  await card.locator("summary").click();
+  assert.equal(hub.calls("GET", /output/).length, 0, "nothing is fetched before a press");
+  const shown = () => card.locator(".out").textContent();
+  for (let press = 1; press <= 5; press += 1) {
+    await card.getByRole("button", { name: "Show more" }).click();
+    await until(async () => (await shown()).length >= Math.min(press, 4) * 65_536 && hub.calls("GET", /output/).length === press, `page ${press}`);
+  }
+  assert.equal((await shown()).length, 4 * 65_536, "what is far above makes room");
+  assert.ok(!(await shown()).includes("line 00000"));
+  await card.getByText(/262.kB of 660.kB, from 65\.5/).waitFor();
+  await card.getByRole("link", { name: "Download all" }).click();
+  await card.getByRole("alert").filter({ hasText: "zephyr is away" }).waitFor();
+  assert.equal(await card.getByRole("link", { name: "Download what is here" }).getAttribute("href"), "/api/v2/chats/login/output/c5?part=here");
+  // Where it can be had, the same press begins it.
+  world.partly = {};
+  const [file] = await Promise.all([page.waitForEvent("download"), card.getByRole("link", { name: "Download all" }).click()]);
+  assert.equal(file.suggestedFilename(), "output.txt");
+  await card.getByText("Download what is here").waitFor({ state: "detached" });
+  await it.close();
+});
+
 test("Copy gives the source", async () => {
   const it = await open(lookWorld(), "/c/login", { context: { permissions: ["clipboard-read", "clipboard-write"] } });
   const { page } = it;

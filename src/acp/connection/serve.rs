@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Connection;
 use crate::acp::capabilities::{self, Capability};
-use crate::acp::{asks, ext, prompt};
+use crate::acp::{asks, ext, prompt, rules};
 use crate::permission::Origin;
 use crate::rpc::{Call, RpcError, Service};
 use crate::rt::CancellationToken;
@@ -108,6 +108,16 @@ impl Connection {
             "device": about,
             "capabilities": Capability::list(&self.origin),
             "limits": self.limits.describe(),
+        });
+        let connection = Arc::clone(&self);
+        let after = answered.clone();
+        self.tasks.spawn("rules", async move {
+            // Subscribed before the answer is out: what changes from then on is told.
+            let changes = connection.device.rules.changes();
+            after.cancelled().await;
+            let stop = connection.tasks.stop().clone();
+            let tell = rules::tell(connection, changes);
+            stop.run_until_cancelled(tell).await;
         });
         let connection = Arc::clone(&self);
         self.tasks.spawn("asks", async move {

@@ -200,6 +200,7 @@ impl Driver {
                 made: clock::now_ms(),
                 by: answer.by.clone(),
                 data: rule.data,
+                used: None,
             })
             .collect();
         self.settle(

@@ -1,16 +1,27 @@
 //! Output of running commands on its way into the journal: a bounded buffer a call, so that a
 //! tool never waits and the journal is written by the driver alone.
+//!
+//! The journal holds the beginning of an output whole; what comes after that is shown live, a little
+//! of its end each second. All of it is in the spill file.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::clock::{self, Instant};
+use crate::text::cut;
 use crate::tools::OutputSink;
 
 /// Bytes that wait for the journal; what comes while it is full is left out of what is watched
-/// live (the whole is in the spill file) and said so.
+/// live and said so.
 const FULL: usize = 256 * 1024;
+/// Bytes of a call's output that the journal takes as they come.
+const FIRST: usize = 1024 * 1024;
+/// Past them: so many of the newest bytes, so often.
+const LATEST: usize = 4 * 1024;
+const OFTEN: Duration = Duration::from_secs(1);
 const LEFT_OUT: &str = "\n[… output left out here: it came faster than it could be kept …]\n";
 
 /// The sink of one call.
@@ -24,6 +35,12 @@ pub(super) struct Outlet {
 struct Waiting {
     text: String,
     left_out: bool,
+    /// Bytes that the journal has taken, and whether that is all it takes as it comes.
+    taken: usize,
+    past: bool,
+    /// The newest that came past [`FIRST`].
+    latest: String,
+    told: Option<Instant>,
 }
 
 impl Outlet {
@@ -34,20 +51,44 @@ impl Outlet {
         }
     }
 
-    /// What came since the last time.
-    pub(super) fn drain(&self) -> String {
+    /// What came since the last time. `ended`: no more will come.
+    pub(super) fn drain(&self, ended: bool) -> String {
         let mut waiting = self.waiting.lock();
-        if std::mem::take(&mut waiting.left_out) {
-            waiting.text.push_str(LEFT_OUT);
+        let now = clock::instant();
+        let due = waiting.told.is_none_or(|told| now >= told + OFTEN);
+        let mut text = std::mem::take(&mut waiting.text);
+        if waiting.latest.is_empty() || ended || due {
+            if std::mem::take(&mut waiting.left_out) {
+                text.push_str(LEFT_OUT);
+            }
+            if !waiting.latest.is_empty() {
+                text.push_str(&std::mem::take(&mut waiting.latest));
+                waiting.told = Some(now);
+            }
         }
-        std::mem::take(&mut waiting.text)
+        waiting.taken = waiting.taken.saturating_add(text.len());
+        text
+    }
+
+    /// When what waits may be told, where that is not at once.
+    pub(super) fn due(&self) -> Option<Duration> {
+        let waiting = self.waiting.lock();
+        let at = waiting.told.filter(|_| !waiting.latest.is_empty())? + OFTEN;
+        Some(at.saturating_duration_since(clock::instant()))
     }
 }
 
 impl OutputSink for Outlet {
     fn text(&self, chunk: &str) {
         let mut waiting = self.waiting.lock();
-        if waiting.left_out || waiting.text.len() + chunk.len() > FULL {
+        waiting.past |= waiting.taken + waiting.text.len() + chunk.len() > FIRST;
+        if waiting.past {
+            waiting.latest.push_str(cut::suffix(chunk, LATEST));
+            if waiting.latest.len() > LATEST || chunk.len() > LATEST {
+                waiting.latest = cut::suffix(&waiting.latest, LATEST).to_owned();
+                waiting.left_out = true;
+            }
+        } else if waiting.left_out || waiting.text.len() + chunk.len() > FULL {
             waiting.left_out = true;
         } else {
             waiting.text.push_str(chunk);
@@ -67,8 +108,28 @@ mod tests {
         outlet.text("a");
         outlet.text(&"x".repeat(FULL));
         outlet.text("lost");
-        assert_eq!(outlet.drain(), format!("a{LEFT_OUT}"));
+        assert_eq!(outlet.drain(false), format!("a{LEFT_OUT}"));
         outlet.text("b");
-        assert_eq!(outlet.drain(), "b");
+        assert_eq!(outlet.drain(false), "b");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn past_its_beginning_an_output_is_told_by_its_end() {
+        let outlet = Outlet::new(Arc::default());
+        let chunk = format!("{}\n", "x".repeat(63 * 1024));
+        let mut told = 0;
+        for _ in 0..1_000 {
+            outlet.text(&chunk);
+            told += outlet.drain(false).len();
+        }
+        // 63 MB came in no time: the beginning, one look at what came after, and no more.
+        assert!(told <= FIRST + LATEST + LEFT_OUT.len(), "{told}");
+        tokio::time::advance(OFTEN).await;
+        outlet.text("the newest");
+        let next = outlet.drain(false);
+        assert!(next.starts_with(LEFT_OUT) && next.ends_with("the newest"));
+        outlet.text("the last");
+        assert_eq!(outlet.drain(false), "");
+        assert_eq!(outlet.drain(true), "the last");
     }
 }

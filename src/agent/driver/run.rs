@@ -45,17 +45,21 @@ impl Driver {
         }
         let mut waits = self.shared.waits.changed();
         while !running.is_empty() {
-            let look = self.look();
+            let due = outlets.iter().filter_map(|(_, outlet)| outlet.due()).min();
+            let look = due.map_or_else(|| self.look(), |due| due.min(self.look()));
             tokio::select! {
                 biased;
                 Some((call, began, outcome)) = running.next() => {
-                    self.drain(&outlets).await?;
+                    self.drain(&outlets, Some(&call)).await?;
                     self.ran(&call, outcome, began).await?;
                 }
-                () = news.notified() => self.drain(&outlets).await?,
+                () = news.notified() => self.drain(&outlets, None).await?,
                 Some(cmd) = self.answers.recv() => self.take_answer(cmd).await?,
                 Ok(()) = waits.changed() => self.expire().await?,
-                () = clock::sleep(look) => self.expire().await?,
+                () = clock::sleep(look) => {
+                    self.drain(&outlets, None).await?;
+                    self.expire().await?;
+                }
             }
         }
         Ok(())
@@ -72,6 +76,7 @@ impl Driver {
                 let line = self.line("lembas", what, "ran", Some(ready.grant.digest()));
                 also.audit.push(line);
             }
+            also.used.extend_from_slice(ready.grant.rules());
             bodies.push(Body::Started {
                 call: ready.call.clone(),
                 digest: ready.grant.digest().clone(),
@@ -142,9 +147,14 @@ impl Driver {
         async move { (call, began, task.await.ok().flatten()) }
     }
 
-    async fn drain(&mut self, outlets: &[(CallId, Arc<Outlet>)]) -> Result<(), StoreError> {
+    /// Takes what running calls wrote into the journal; of `ended` nothing more will come.
+    async fn drain(
+        &mut self,
+        outlets: &[(CallId, Arc<Outlet>)],
+        ended: Option<&CallId>,
+    ) -> Result<(), StoreError> {
         for (call, outlet) in outlets {
-            let text = outlet.drain();
+            let text = outlet.drain(ended == Some(call));
             self.journal
                 .text(&Stream::Output(call.clone()), &text)
                 .await?;

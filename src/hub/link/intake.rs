@@ -139,8 +139,8 @@ impl Intake {
         let mut puts: Vec<Put> = Vec::new();
         for heard in batch {
             let fact = match &heard {
-                Heard::Update(params) => notices::update(params),
-                Heard::Event(params) => notices::event(params),
+                Heard::Update(params) => self.read("session/update", params, notices::update),
+                Heard::Event(params) => self.read("_lembas/event", params, notices::event),
                 Heard::Asked { session } => {
                     if self.held(session).await?.followed.is_none() {
                         self.follow(session).await?;
@@ -185,6 +185,30 @@ impl Intake {
             }
         }
         self.store(session, puts).await
+    }
+
+    /// What a notification says. One of a wrong form is left out, alone, and said in the log (F11).
+    fn read(
+        &self,
+        method: &str,
+        params: &Value,
+        read: fn(&Value) -> Result<Option<Fact>, String>,
+    ) -> Option<Fact> {
+        read(params).unwrap_or_else(|why| {
+            tracing::warn!(
+                device = self.link.inner.device,
+                method,
+                session = shown(params.get("sessionId")),
+                seq = shown(
+                    params
+                        .get("seq")
+                        .or_else(|| params.pointer("/_meta/lembas/seq"))
+                ),
+                why,
+                "a computer sent a wrong frame: it is left out"
+            );
+            None
+        })
     }
 
     /// The chat of a session; made when the device speaks of one that is not known yet.
@@ -530,6 +554,12 @@ pub(super) fn keep_facts(before: Option<&Value>, phase: &mut Value) {
             }
         }
     }
+}
+
+/// A word of a frame for the log.
+fn shown(value: Option<&Value>) -> String {
+    let text = value.map(Value::to_string).unwrap_or_default();
+    text.chars().take(80).collect()
 }
 
 /// One `_lembas/follow`. A device that knows less than we do has begun a new epoch: its old chats

@@ -23,16 +23,56 @@ pub(super) enum What {
     Phase(Value),
 }
 
-/// Reads a `session/update`.
-pub(super) fn update(params: &Value) -> Option<Fact> {
-    let session = params.get("sessionId")?.as_str()?.to_owned();
-    let update = params.get("update")?;
-    let meta = params.pointer("/_meta/lembas")?;
-    let number = |key: &str| meta.get(key).and_then(Value::as_u64);
-    let seq = number("seq")?;
-    let at = number("at").unwrap_or(0);
-    let text = |v: &Value, key: &str| v.get(key).and_then(Value::as_str).map(str::to_owned);
-    let call = text(update, "toolCallId");
+/// Numbers on the link stay below this.
+const MOST: u64 = 1 << 53;
+/// Ids on the link are no longer than this.
+const ID: usize = 200;
+
+/// A text that must be there, and be short enough for an id.
+fn id(of: &Value, key: &str) -> Result<String, String> {
+    match of.get(key).and_then(Value::as_str) {
+        Some(id) if (1..=ID).contains(&id.len()) => Ok(id.to_owned()),
+        Some(_) => Err(format!("{key} has 1 to {ID} bytes")),
+        None => Err(format!("{key} is no text")),
+    }
+}
+
+/// A number, where there is one.
+fn number(of: &Value, key: &str) -> Result<Option<u64>, String> {
+    match of.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_u64().filter(|n| *n < MOST) {
+            Some(number) => Ok(Some(number)),
+            None => Err(format!("{key} is no number from 0 to 2^53")),
+        },
+    }
+}
+
+/// Where an item stands: its number, its turn, its time.
+fn place(of: &Value) -> Result<(u64, u32, i64), String> {
+    let seq = number(of, "seq")?.ok_or("seq is missing")?;
+    let turn = number(of, "turn")?.unwrap_or(0);
+    let turn = u32::try_from(turn).map_err(|_| "turn is too large")?;
+    let time = i64::try_from(number(of, "time")?.unwrap_or(0)).unwrap_or(0);
+    Ok((seq, turn, time))
+}
+
+/// Reads a `session/update`. None: it is of a kind that is not known here.
+///
+/// # Errors
+/// What is wrong with it, where it is not what spec/acp.md says (U2).
+pub(super) fn update(params: &Value) -> Result<Option<Fact>, String> {
+    let session = id(params, "sessionId")?;
+    let update = params.get("update").ok_or("update is missing")?;
+    let meta = params
+        .pointer("/_meta/lembas")
+        .ok_or("_meta.lembas is missing")?;
+    let (seq, turn, time) = place(meta)?;
+    let at = number(meta, "at")?.unwrap_or(0);
+    let call = match update.get("toolCallId") {
+        Some(_) => Some(id(update, "toolCallId")?),
+        None => None,
+    };
     let content = || {
         update
             .pointer("/content/text")
@@ -41,7 +81,8 @@ pub(super) fn update(params: &Value) -> Option<Fact> {
             .to_owned()
     };
     let tail = |text: String| Content::Tail { text, end: at };
-    let (kind, what) = match update.get("sessionUpdate")?.as_str()? {
+    let named = update.get("sessionUpdate").and_then(Value::as_str);
+    let (kind, what) = match named.ok_or("sessionUpdate is no text")? {
         "user_message_chunk" => {
             let more = meta.get("more").cloned().unwrap_or(Value::Bool(false));
             let data = json!({ "key": meta.get("key"), "source": meta.get("source"),
@@ -51,6 +92,9 @@ pub(super) fn update(params: &Value) -> Option<Fact> {
         "agent_message_chunk" => ("text", tail(content())),
         "agent_thought_chunk" => ("thought", tail(content())),
         "tool_call" => {
+            if call.is_none() {
+                return Err("toolCallId is missing".to_owned());
+            }
             let data = json!({
                 "title": update.get("title"), "kind": update.get("kind"),
                 "tool": meta.get("tool"), "block": meta.get("block"),
@@ -59,7 +103,11 @@ pub(super) fn update(params: &Value) -> Option<Fact> {
             });
             ("call", Content::Whole(data))
         }
-        "tool_call_update" => call_update(update, meta, at)?,
+        "tool_call_update" => match call_update(update, meta, at) {
+            Some(read) if call.is_some() => read,
+            Some(_) => return Err("toolCallId is missing".to_owned()),
+            None => return Ok(None),
+        },
         "plan" => {
             let more = meta.get("more").cloned().unwrap_or(Value::Bool(false));
             let data = json!({ "entries": update.get("entries"), "more": more });
@@ -73,21 +121,19 @@ pub(super) fn update(params: &Value) -> Option<Fact> {
             "title",
             Content::Whole(json!({ "title": update.get("title") })),
         ),
-        _ => return None,
+        _ => return Ok(None),
     };
-    Some(Fact {
+    Ok(Some(Fact {
         session,
         what: What::Item(Put {
             seq,
-            turn: number("turn")
-                .and_then(|t| u32::try_from(t).ok())
-                .unwrap_or(0),
-            time: meta.get("time").and_then(Value::as_i64).unwrap_or(0),
+            turn,
+            time,
             kind,
             call,
             what,
         }),
-    })
+    }))
 }
 
 fn call_update(update: &Value, meta: &Value, at: u64) -> Option<(&'static str, Content)> {
@@ -128,17 +174,16 @@ fn call_update(update: &Value, meta: &Value, at: u64) -> Option<(&'static str, C
     }
 }
 
-/// Reads a `_lembas/event`.
-pub(super) fn event(params: &Value) -> Option<Fact> {
-    let session = params.get("sessionId")?.as_str()?.to_owned();
+/// Reads a `_lembas/event`. None: it is of a type that is not known here (E2).
+///
+/// # Errors
+/// What is wrong with it, where it is not what spec/acp.md says (E1).
+pub(super) fn event(params: &Value) -> Result<Option<Fact>, String> {
+    let session = id(params, "sessionId")?;
     let data = params.get("data").cloned().unwrap_or_default();
-    let kind = match params.get("type")?.as_str()? {
-        "phase" => {
-            return Some(Fact {
-                session,
-                what: What::Phase(data),
-            });
-        }
+    let named = params.get("type").and_then(Value::as_str);
+    let kind = match named.ok_or("type is no text")? {
+        "phase" => "phase",
         "model" => "model",
         "level" => "level",
         "title" => "title",
@@ -150,23 +195,53 @@ pub(super) fn event(params: &Value) -> Option<Fact> {
         "ask_settled" => "ask_settled",
         "turn_end" => "turn_end",
         "plan_state" => "plan",
-        _ => return None,
+        _ => return Ok(None),
     };
+    if !data.is_object() {
+        return Err("data is no object".to_owned());
+    }
+    match kind {
+        "phase" => {
+            id(&data, "phase").map_err(|why| format!("data: {why}"))?;
+            return Ok(Some(Fact {
+                session,
+                what: What::Phase(data),
+            }));
+        }
+        "ask" | "ask_settled" => {
+            id(&data, "ask").map_err(|why| format!("data: {why}"))?;
+        }
+        "turn_end" => {
+            id(&data, "stop").map_err(|why| format!("data: {why}"))?;
+        }
+        _ => {}
+    }
+    let (seq, turn, time) = place(params)?;
     let call = data.get("call").and_then(Value::as_str).map(str::to_owned);
-    let said = |key: &str| params.get(key).or_else(|| data.get(key));
-    let turn = said("turn").and_then(Value::as_u64);
-    let time = said("time").and_then(Value::as_i64);
-    Some(Fact {
+    let said = |key: &str| number(&data, key).ok().flatten();
+    let turn = match turn {
+        0 => said("turn")
+            .and_then(|t| u32::try_from(t).ok())
+            .unwrap_or(0),
+        turn => turn,
+    };
+    let time = match time {
+        0 => said("time")
+            .and_then(|t| i64::try_from(t).ok())
+            .unwrap_or(0),
+        time => time,
+    };
+    Ok(Some(Fact {
         session,
         what: What::Item(Put {
-            seq: params.get("seq")?.as_u64()?,
-            turn: turn.and_then(|t| u32::try_from(t).ok()).unwrap_or(0),
-            time: time.unwrap_or(0),
+            seq,
+            turn,
+            time,
             kind,
             call,
             what: Content::Whole(data),
         }),
-    })
+    }))
 }
 
 /// What a phase is, in words, for "last heard".
@@ -218,10 +293,10 @@ mod tests {
             "update": { "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "ünd" } },
             "_meta": { "lembas": { "seq": 7, "at": 10, "turn": 2, "time": 5 } },
         }));
-        let Some(Fact {
+        let Ok(Some(Fact {
             what: What::Item(put),
             ..
-        }) = fact
+        })) = fact
         else {
             panic!()
         };
@@ -237,14 +312,50 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_nothing() {
-        for params in [
-            json!(null),
-            json!({}),
-            json!({ "sessionId": "s", "update": { "sessionUpdate": "dance" }, "_meta": { "lembas": { "seq": 1 } } }),
-            json!({ "sessionId": "s", "update": { "sessionUpdate": "plan" } }),
+        let dance = json!({ "sessionId": "s", "update": { "sessionUpdate": "dance" }, "_meta": { "lembas": { "seq": 1 } } });
+        assert_eq!(update(&dance), Ok(None));
+        let dance = json!({ "sessionId": "s", "seq": 1, "type": "dance", "data": 3 });
+        assert_eq!(event(&dance), Ok(None));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let meta = |meta: Value| json!({ "sessionId": "s", "update": { "sessionUpdate": "plan" }, "_meta": { "lembas": meta } });
+        for (params, wrong) in [
+            (json!(null), "sessionId"),
+            (json!({ "sessionId": "" }), "sessionId"),
+            (json!({ "sessionId": "s" }), "update"),
+            (json!({ "sessionId": "s", "update": {} }), "_meta.lembas"),
+            (meta(json!({})), "seq"),
+            (meta(json!({ "seq": -1 })), "seq"),
+            (meta(json!({ "seq": u64::MAX })), "seq"),
+            (meta(json!({ "seq": 1, "at": "2" })), "at"),
         ] {
-            assert_eq!(update(&params), None);
-            assert_eq!(event(&params), None);
+            let why = update(&params).unwrap_err();
+            assert!(why.contains(wrong), "{params}: {why}");
+        }
+        let said = |more: Value| {
+            let mut params =
+                json!({ "sessionId": "s", "seq": 1, "type": "ask", "data": { "ask": "a" } });
+            params
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            event(&params)
+        };
+        assert!(said(json!({})).is_ok_and(|fact| fact.is_some()));
+        for (more, wrong) in [
+            (json!({ "type": 3 }), "type"),
+            (json!({ "data": "a" }), "data"),
+            (json!({ "data": {} }), "ask"),
+            (json!({ "seq": null }), "seq"),
+            (json!({ "seq": u64::MAX }), "seq"),
+            (json!({ "turn": u64::MAX }), "turn"),
+            (json!({ "type": "turn_end" }), "stop"),
+            (json!({ "type": "phase" }), "phase"),
+        ] {
+            let why = said(more.clone()).unwrap_err();
+            assert!(why.contains(wrong), "{more}: {why}");
         }
     }
 }

@@ -15,7 +15,7 @@ use super::service::Served;
 use super::{Link, Ready, work};
 use crate::clock::now_ms;
 use crate::hub::gate::What;
-use crate::hub::{PROTOCOL, Shared, asks, devices};
+use crate::hub::{PROTOCOL, Shared, asks, devices, rules};
 use crate::ids::random_bytes;
 use crate::link::ws;
 use crate::rpc::{self, CloseReason, Limits, Peer};
@@ -23,7 +23,7 @@ use crate::store::hub::chats::Said;
 use crate::store::hub::devices::Handshake;
 
 /// What this instance can beyond plain ACP.
-const CAPABILITIES: [&str; 10] = [
+const CAPABILITIES: [&str; 12] = [
     "resume",
     "asks",
     "directories",
@@ -34,6 +34,8 @@ const CAPABILITIES: [&str; 10] = [
     "token",
     "retry",
     "rewind",
+    "rules",
+    "output",
 ];
 /// What was heard and not yet stored. When a device says more than that ahead of our disk, its
 /// link is closed and taken up again from what is stored.
@@ -41,6 +43,8 @@ const HEARD: usize = 8 * 1024;
 /// Sessions asked for on one page of a sync, and pages at most.
 const PAGE: u64 = 200;
 const PAGES: usize = 500;
+/// Between two looks at what a device allows always.
+const RULES: Duration = Duration::from_millis(200);
 /// How long an answer to something small may take.
 const SMALL: Duration = Duration::from_secs(30);
 
@@ -75,6 +79,10 @@ pub(super) async fn run(shared: Arc<Shared>, link: Link, socket: WebSocket, old_
                     heard.clone(),
                     old_token,
                 ),
+            );
+            tasks.spawn(
+                "link rules",
+                follow_rules(Arc::clone(&shared), link.clone(), peer.clone()),
             );
             tasks.spawn(
                 "link work",
@@ -341,6 +349,28 @@ async fn session_heard(
         heard.send(wanted).await.map_err(|_| "the link ended")?;
     }
     Ok(())
+}
+
+/// Reads what the device allows always, now and whenever it says that it changed.
+async fn follow_rules(shared: Arc<Shared>, link: Link, peer: Peer) {
+    if !link.can("rules") {
+        return;
+    }
+    loop {
+        if let Err(why) = rules::renew(&shared, &link, &peer).await {
+            tracing::warn!(
+                device = link.inner.device,
+                why,
+                "the rules of a computer could not be read"
+            );
+        }
+        // However often it changes, it is read no more often than this.
+        crate::clock::sleep(RULES).await;
+        tokio::select! {
+            () = link.inner.rules.notified() => {}
+            _ = peer.closed() => return,
+        }
+    }
 }
 
 /// A successor of the device's token: stored before it is said, in force when it is used.

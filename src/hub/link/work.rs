@@ -12,11 +12,12 @@ use tokio::sync::mpsc;
 use super::intake::Heard;
 use super::{Link, notices};
 use crate::clock::{now_ms, sleep};
-use crate::hub::{Shared, asks, messages, view};
+use crate::hub::{Shared, asks, messages, rules, view};
 use crate::rpc::{CallError, Peer, RpcError};
 use crate::rt::Tasks;
 use crate::store::db::StoreError;
 use crate::store::hub::chats::{Chat, Said};
+use crate::store::hub::rules::REMOVE;
 use crate::store::hub::work::Work;
 
 /// The device's codes (spec/acp.md, Errors).
@@ -103,6 +104,7 @@ impl One {
             ("stop", Some(chat)) => self.stop(work, chat).await,
             ("set", Some(chat)) => self.set(work, chat).await,
             ("delete", _) => self.delete(work).await,
+            (REMOVE, _) => self.unrule(work).await,
             _ => self.done(&work, None).await,
         }
     }
@@ -302,6 +304,33 @@ impl One {
             Ok(_) | Err(CallError::Rpc(_)) => self.done(&work, None).await,
             Err(_) => Ok(()),
         }
+    }
+
+    /// Takes back what a computer allows always.
+    async fn unrule(&self, work: Work) -> Result<(), StoreError> {
+        let asked = self
+            .peer
+            .request_within("_lembas/rules/remove", work.params.clone(), SMALL);
+        let why = match asked.await {
+            Ok(_) => return rules::gone(&self.shared, &self.link, &work.key).await,
+            Err(CallError::Rpc(error)) => match error.code {
+                GONE => return rules::gone(&self.shared, &self.link, &work.key).await,
+                BUSY | RpcError::INTERNAL => {
+                    sleep(AGAIN).await;
+                    return Ok(());
+                }
+                RpcError::METHOD_NOT_FOUND => {
+                    "it takes nothing back from here: update lembas on it".to_owned()
+                }
+                _ => said(&error),
+            },
+            // Not known: it is said again with the next link.
+            Err(_) => return Ok(()),
+        };
+        let store = &self.shared.store;
+        store.set_work(work.id, "failed", Some(why)).await?;
+        rules::tell(&self.shared, self.link.account(), self.link.device());
+        Ok(())
     }
 
     /// Streams the chat before its prompt goes, so that nothing of the turn is missed.

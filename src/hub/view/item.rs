@@ -231,7 +231,12 @@ fn plan(root: &Row, plans: &[Row]) -> Option<Value> {
 fn step(chat: &str, call: &Row, rows: &[&Row]) -> Option<Value> {
     let find = |kind: &str| rows.iter().rev().find(|r| r.kind == kind);
     let text = |key: &str| call.data.get(key).and_then(Value::as_str);
-    let (started, output, result) = (find("started"), find("output"), find("result"));
+    let (started, result) = (find("started"), find("result"));
+    let outputs: Vec<&Row> = rows
+        .iter()
+        .copied()
+        .filter(|r| r.kind == "output" && !r.text.is_empty())
+        .collect();
     let ask = find("ask").filter(|a| {
         let id = a.data.get("ask");
         !rows
@@ -298,9 +303,14 @@ fn step(chat: &str, call: &Row, rows: &[&Row]) -> Option<Value> {
     if let Some(command) = command.filter(|c| Some(*c) != text("title")) {
         map.insert("command".to_owned(), head(command, SHOWN).into());
     }
-    body(&mut map, block, status, output.copied(), result.copied());
-    let whole = output.or(result).is_some_and(|r| !words(r).is_empty());
-    if whole {
+    body(&mut map, block, status, &outputs, result.copied());
+    let some = outputs
+        .last()
+        .or(result)
+        .is_some_and(|r| !words(r).is_empty());
+    // Bytes that came faster than they could be told are on the computer alone.
+    let bytes = map.get("bytes").and_then(Value::as_u64).unwrap_or(0);
+    if some || (block == "shell" && bytes > 0) {
         let url = format!("/api/v2/chats/{chat}/output/{}", path_part(id));
         map.insert("download".to_owned(), url.into());
     }
@@ -349,26 +359,39 @@ fn body(
     map: &mut Map<String, Value>,
     block: &str,
     status: &str,
-    output: Option<&Row>,
+    outputs: &[&Row],
     result: Option<&Row>,
 ) {
-    let Some(row) = output.filter(|o| !o.text.is_empty()).or(result) else {
+    let Some(text) = outputs.last().copied().or(result).map(words) else {
         return;
     };
-    let text = words(row);
     if text.is_empty() {
         return;
     }
-    let lines = text.lines().count();
-    map.insert("lines".to_owned(), lines.into());
-    // What came faster than it could be sent is on the computer only; the page says so.
+    // A long output has several items.
+    let parts: Vec<&str> = match outputs {
+        [] => vec![text],
+        outputs => outputs.iter().map(|row| words(row)).collect(),
+    };
+    let kept: usize = parts.iter().map(|part| part.len()).sum();
     let all = map.get("bytes").and_then(Value::as_u64);
-    if block == "shell" && all.is_some_and(|all| all > text.len() as u64) {
-        map.insert("kept".to_owned(), text.len().into());
+    if block == "shell" && !outputs.is_empty() && all.is_some_and(|all| all > kept as u64) {
+        // What came faster than it could be sent is on the computer alone; the page says so.
+        map.insert("kept".to_owned(), kept.into());
+    } else {
+        let ends = parts.iter().flat_map(|part| part.bytes());
+        let breaks = ends.filter(|byte| *byte == b'\n').count();
+        let open = usize::from(!text.ends_with('\n'));
+        map.insert("lines".to_owned(), (breaks + open).into());
     }
     if block == "shell" {
         let few = if status == "ok" { FEW } else { MANY };
-        map.insert("tail_html".to_owned(), tail(text, few).into());
+        // The last item may have begun with the last line.
+        let ended = match parts.as_slice() {
+            [.., before, last] if last.len() < TAIL => format!("{before}{last}"),
+            _ => text.to_owned(),
+        };
+        map.insert("tail_html".to_owned(), tail(&ended, few).into());
     } else if !map.contains_key("diff_html") || status != "ok" {
         // What was read is shown as it is: bytes, not colours.
         map.insert("tail_html".to_owned(), marked(head(text, SHOWN)).into());

@@ -96,6 +96,8 @@ export const api = {
   renameDevice: (device, name) => call("PATCH", `/devices/${id(device)}`, { name }),
   revokeDevice: (device) => call("DELETE", `/devices/${id(device)}`),
   retryDevice: (device) => call("POST", `/devices/${id(device)}/retry`, {}),
+  rules: (device) => call("GET", `/devices/${id(device)}/rules`),
+  removeRule: (device, rule) => call("DELETE", `/devices/${id(device)}/rules/${id(rule)}`),
   directories: (device, path) => call("GET", `/devices/${id(device)}/directories${path ? `?path=${id(path)}` : ""}`),
   monitor: (device, body) => call("POST", `/devices/${id(device)}/monitor`, body, { patience: 660_000 }),
   scheduled: (device, body) => call("POST", `/devices/${id(device)}/scheduled`, body),

@@ -28,7 +28,7 @@ export const store = {
 // While a snapshot is on its way events wait here, so that none falls between the two.
 let waiting = null;
 
-/** Calls `fn` when `topic` changes: me, warnings, devices, chats, asks, models, conn, chat:ID, items:ID, queue:ID, draft:ID. Returns how to stop it. */
+/** Calls `fn` when `topic` changes: me, warnings, devices, chats, asks, models, conn, rules:ID, chat:ID, items:ID, queue:ID, draft:ID. Returns how to stop it. */
 export function on(topic, fn) {
   const set = listeners.get(topic) ?? new Set();
   listeners.set(topic, set);
@@ -91,6 +91,7 @@ function take(state) {
 
 function everything() {
   for (const topic of ["devices", "chats", "asks", "models"]) emit(topic);
+  for (const id of store.devices.keys()) emit(`rules:${id}`);
   for (const id of store.logs.keys()) emit(`chat:${id}`);
 }
 
@@ -113,6 +114,7 @@ const APPLY = {
     store.devices.set(device.id, device);
     emit("devices");
   },
+  rules: ({ device }) => emit(`rules:${device}`),
   device_gone({ id }) {
     store.devices.delete(id);
     emit("devices");

@@ -294,6 +294,7 @@ impl Judging<'_> {
             for terms in self
                 .rules
                 .iter()
+                .map(|known| &known.terms)
                 .filter(|t| !t.allow && cwd.starts_with(&t.cwd))
             {
                 let hit = terms.patterns.iter().any(|p| match p {

@@ -15,6 +15,8 @@ use crate::store::item::{Body, Item};
 #[derive(Clone, Debug, Default)]
 pub struct Also {
     pub rules: Vec<RuleRow>,
+    /// Ids of rules that let through what begins now.
+    pub used: Vec<String>,
     pub audit: Vec<AuditLine>,
     pub key: Option<KeyRow>,
     /// What the model was told of what can change.
@@ -79,14 +81,15 @@ fn bare(body: &Body) -> Option<Body> {
     })
 }
 
-/// Writes items (a streamed one again when it grew) and what follows from them.
+/// Writes items (a streamed one again when it grew) and what follows from them. Answers whether a
+/// rule changed with them.
 pub(crate) fn put(
     t: &Transaction<'_>,
     session: &SessionId,
     items: &[Item],
     reserved: u64,
     also: &Also,
-) -> Result<(), rusqlite::Error> {
+) -> Result<bool, rusqlite::Error> {
     let mut bytes = 0;
     for item in items {
         bytes += put_item(t, session, item)?;
@@ -114,13 +117,17 @@ pub(crate) fn put(
     for rule in &also.rules {
         rules::put(t, rule)?;
     }
+    let mut ruled = !also.rules.is_empty();
+    if let Some(item) = items.last() {
+        ruled |= rules::used(t, &also.used, item.time)?;
+    }
     for line in &also.audit {
         audit::put(t, line)?;
     }
     if let Some(key) = &also.key {
         keys::put(t, key)?;
     }
-    Ok(())
+    Ok(ruled)
 }
 
 /// Writes one item and answers by how many bytes its session grew.
@@ -218,7 +225,7 @@ fn run_key(run: Option<&serde_json::Value>) -> Option<(&str, &str)> {
     Some((run.get("schedule")?.as_str()?, run.get("run")?.as_str()?))
 }
 
-fn row(r: &Row<'_>) -> Result<Item, rusqlite::Error> {
+pub(crate) fn row(r: &Row<'_>) -> Result<Item, rusqlite::Error> {
     let body: String = r.get(3)?;
     let mut body: Body = read_json(3, &body)?;
     if let Some(text) = text_mut(&mut body) {

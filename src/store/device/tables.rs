@@ -3,7 +3,10 @@
 use crate::store::db::Migration;
 
 /// All steps, oldest first.
-pub const MIGRATIONS: &[Migration] = &[(1, FIRST), (2, REFUSED)];
+pub const MIGRATIONS: &[Migration] = &[(1, FIRST), (2, REFUSED), (3, USED)];
+
+/// When a rule last let something through.
+const USED: &str = "alter table rules add column used integer;";
 
 const FIRST: &str = "
 create table state (

@@ -83,7 +83,7 @@ async fn put_also(
     store
         .db()
         .write(Durability::Process, move |t| {
-            items::put(t, &session, &items, 1000, &also)
+            items::put(t, &session, &items, 1000, &also).map(drop)
         })
         .await
 }

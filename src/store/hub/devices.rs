@@ -171,7 +171,7 @@ impl HubStore {
                         "delete from tails where chat in (select id from chats where device = ?1)",
                         [&id],
                     )?;
-                    for table in ["chats", "work", "tokens"] {
+                    for table in ["chats", "work", "tokens", "rules"] {
                         t.execute_cached(&format!("delete from {table} where device = ?1"), [&id])?;
                     }
                     t.execute_cached("delete from devices where id = ?1", [&id])?;

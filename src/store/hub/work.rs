@@ -15,7 +15,7 @@ pub struct Work {
     pub id: i64,
     pub device: String,
     pub chat: Option<String>,
-    /// `prompt`, `steer`, `answer`, `extend`, `stop`, `set`, `delete`.
+    /// `prompt`, `steer`, `answer`, `extend`, `stop`, `set`, `delete`, `unrule`.
     pub kind: String,
     pub key: String,
     pub params: Value,

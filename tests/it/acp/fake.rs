@@ -11,8 +11,8 @@ use lembas::config::Mode;
 use lembas::ids::{AskId, CallId, Digest, Position, Seq, SessionId};
 use lembas::permission::Origin;
 use lembas::session::{
-    Answer, AnswerError, Event, NewSession, OpenAsk, Outcome, Phase, Progress, Prompt, Scheduled,
-    SessionError, StopWhy, Stopped, Summary, TextKind, TurnDone,
+    Answer, AnswerError, Event, NewSession, OpenAsk, Outcome, Output, OutputError, Phase, Progress,
+    Prompt, Scheduled, SessionError, StopWhy, Stopped, Summary, TextKind, TurnDone,
 };
 use lembas::store::item::{AskBody, Body, CallStatus, Item, Scope, Settled, Stop, Tokens};
 use parking_lot::Mutex;
@@ -75,6 +75,8 @@ pub(crate) struct State {
     pub(crate) stops: Vec<(Option<u32>, StopWhy)>,
     deleted: bool,
     closed: bool,
+    /// What calls put out, and how much of it was not kept.
+    pub(crate) outputs: std::collections::HashMap<String, (Vec<u8>, u64)>,
 }
 
 impl Fakes {
@@ -612,6 +614,13 @@ impl OneSession for Fake {
             .filter(|item| item.seq >= from)
             .take(limit);
         std::future::ready(Ok(items.cloned().collect())).boxed()
+    }
+
+    fn output<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<Output, OutputError>> {
+        let state = self.state.lock();
+        let found = state.outputs.get(call.as_str());
+        let output = found.map(|(bytes, missing)| Output::of(bytes.clone(), *missing));
+        std::future::ready(output.ok_or(OutputError::Unknown)).boxed()
     }
 
     fn follow(&self, from: Position) -> Box<dyn Journal> {

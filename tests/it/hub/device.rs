@@ -137,6 +137,10 @@ impl<'a> Dial<'a> {
                 Ok(json!({ "sessions": self.sessions, "next": null, "head": 1 })),
             ),
             ("_lembas/follow".to_owned(), Ok(json!({}))),
+            (
+                "_lembas/rules".to_owned(),
+                Ok(json!({ "rules": [], "total": 0, "now": 0 })),
+            ),
         ]);
         canned.lock().remove(self.own);
         let (asked, asks) = mpsc::channel(64);
@@ -168,7 +172,7 @@ pub fn hello(device: &str, epoch: &str) -> Value {
         "agentCapabilities": { "loadSession": true, "_meta": { "lembas": {
             "protocol": 3, "spec": "3.6.0", "epoch": epoch, "head": 0,
             "device": { "id": device, "name": "zephyr", "os": "linux", "arch": "x86_64", "version": "0.1.0" },
-            "capabilities": ["resume", "asks", "directories", "scheduled", "progress", "token", "retry", "rewind"],
+            "capabilities": ["resume", "asks", "directories", "scheduled", "progress", "token", "retry", "rewind", "rules", "output"],
             "limits": { "remote": true, "roots": ["/home/ana/projects"], "max_mode": "edit", "scheduled": false, "approvals": "once", "box": "full" },
         } } },
     })

@@ -71,7 +71,8 @@ impl Daemon {
             remote: Some(Arc::new(work)),
             keys,
             models: Arc::new(Played),
-            epoch: Arc::new(store),
+            epoch: Arc::new(store.clone()),
+            rules: Arc::new(store),
             about: Arc::new(|| About {
                 id: "d".to_owned(),
                 name: "z".to_owned(),

@@ -32,6 +32,19 @@ FakeHub.prototype.device = function device(id, change) {
   return found;
 };
 
+/** What a computer allows always is this now. */
+FakeHub.prototype.rules = function rules(id, list) {
+  const { cut = 0 } = this.world.rules[id] ?? {};
+  this.world.rules[id] = { rules: list, total: list.length + cut, cut, heard: Date.now() };
+  this.push({ type: "rules", device: id });
+};
+
+/** A computer is back: what waited for it is taken back. */
+FakeHub.prototype.back = function back(id) {
+  this.device(id, { state: "online", since: Date.now() });
+  this.rules(id, this.world.rules[id].rules.filter((rule) => !rule.waits));
+};
+
 /** Makes or changes an ask and tells it. */
 FakeHub.prototype.ask = function ask(data) {
   const old = this.world.asks.find((one) => one.ask === data.ask);

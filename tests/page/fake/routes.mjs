@@ -23,7 +23,7 @@ export async function routes(hub, method, path, query, body) {
     case "POST /asks": return ask(hub, id, what, body);
     default: break;
   }
-  if (one === "devices") return device(hub, method, id, what, query, body);
+  if (one === "devices") return device(hub, method, id, what, key, query, body);
   if (one === "chats") return chat(hub, method, id, what, key, verb, query, body);
   return gone("No such route.");
 }
@@ -78,7 +78,20 @@ function ask(hub, id, what, body) {
   return { status: 202, body: { state: "sent" } };
 }
 
-function device(hub, method, id, what, query, body) {
+// A computer that is there takes a rule back at once; of one that is away the removal waits until hub.back(id).
+function rules(hub, found, method, id) {
+  const list = (hub.world.rules[found.id] ??= { rules: [], total: 0, cut: 0, heard: null });
+  if (method === "GET") return { ...list, now: Date.now() };
+  const rule = list.rules.find((it) => it.id === id);
+  if (!rule) return gone("There is no rule like that here.");
+  if (rule.verdict === "deny") return { status: 422, body: { error: { code: "refused", text: `This rule refuses something: only ${found.name} itself takes it back.`, try: `lembas rules remove ${id.slice(0, 6)}` } } };
+  const online = found.state === "online";
+  if (online) hub.rules(found.id, list.rules.filter((it) => it !== rule));
+  else hub.rules(found.id, list.rules.map((it) => (it === rule ? { ...it, waits: true } : it)));
+  return { status: 202, body: { state: online ? "sent" : "waits", text: "" } };
+}
+
+function device(hub, method, id, what, key, query, body) {
   const { world } = hub;
   const found = world.devices.find((it) => it.id === id);
   if (!found) return gone("This computer is not linked here.");
@@ -87,6 +100,7 @@ function device(hub, method, id, what, query, body) {
     const listing = world.folders[path ?? ""];
     return listing ?? { status: 400, body: { error: { code: "root", text: `${found.name} does not allow work in ${path}. It allows ${found.limits.roots.join(" and ")}.`, why: `Only ${found.name} can change that.`, try: [`lembas roots add ${path}`] } } };
   }
+  if (what === "rules") return rules(hub, found, method, key);
   if (what === "monitor") return world.monitor ? world.monitor(body) : { hash: "sha256:4a1f0c9d5e77b0a2f3c8d6619e0b5a4472c1d8e3f6a9b0c7d2e5f81394a6b7c8", exit: 0, bytes: 59, excerpt: "5d1c7e0a93bf…    refs/heads/main", truncated: false, duration_ms: 410, mode: "manual" };
   if (what === "scheduled") {
     if (!found.limits.scheduled) return { status: 409, body: { error: { code: "off", text: "This computer does not accept scheduled work.", try: ["lembas service scheduled on"] } } };
@@ -96,6 +110,17 @@ function device(hub, method, id, what, query, body) {
   if (method === "DELETE") Object.assign(found, { state: "revoked", since: Date.now() });
   if (method !== "POST") hub.push({ type: "device", device: { ...found } });
   return {};
+}
+
+function output(world, key, query) {
+  const all = Buffer.from(world.outputs?.[key] ?? "");
+  const partly = world.partly?.[key];
+  const why = partly && { error: { code: "away", text: partly } };
+  if (!query.has("from")) return partly && query.get("part") !== "here" ? { status: 409, body: why } : { raw: all };
+  const from = Number(query.get("from"));
+  const part = all.subarray(from, from + Number(query.get("max") ?? 65_536));
+  const next = from + part.length;
+  return { text: part.toString(), from, next, total: all.length, end: next >= all.length, whole: !partly, ...(partly ? { note: partly } : {}) };
 }
 
 async function chat(hub, method, id, what, key, verb, query, body) {
@@ -119,7 +144,7 @@ async function chat(hub, method, id, what, key, verb, query, body) {
       const older = items.filter((it) => it.seq < before);
       return { items: older.slice(-Number(query.get("limit") ?? 50)), more: older.length > 50 };
     }
-    case "GET output": return { raw: world.outputs?.[key] ?? "" };
+    case "GET output": return output(world, key, query);
     case "PATCH ": Object.assign(found, body); if (body.mode && world.appliesMode !== false) found.mode_applied = body.mode; hub.push({ type: "chat", chat: { ...found } }); return { chat: found };
     case "DELETE ": world.chats = world.chats.filter((it) => it.id !== id); hub.push({ type: "chat_gone", id }); return {};
     case "PUT draft": found.draft = body.text; hub.push({ type: "draft", chat: id, text: body.text, by: "s1" }); return {};

@@ -19,6 +19,20 @@ export const devices = () => [
   { id: "bench", name: "bench", state: "never", since: now - 48 * HOUR, limits: null, chats_running: 0, asks: 0 },
 ];
 
+export const rules = () => ({
+  zephyr: {
+    total: 2, cut: 0, heard: now, rules: [
+      { id: "4a1f0c9d5e77b0a2", words: "cargo test *, boxed, in this folder. It runs code that the agent can change.", verdict: "allow", origin: "instance", folder: "/home/ana/projects/api", folder_words: "~/projects/api", by: "you, on zephyr", at: now - 18 * 24 * HOUR, used: now - 2 * HOUR, command: "cargo test login", waits: false },
+      { id: "77c1d2e3f4a5b6c7", words: "Refused: git push *, in this folder and those in it.", verdict: "deny", origin: "local", folder: "/home/ana/projects", folder_words: "~/projects", by: "you, on zephyr", at: now - 27 * 24 * HOUR, command: "git push", waits: false },
+    ],
+  },
+  attic: {
+    total: 1, cut: 0, heard: now - 14 * HOUR, rules: [
+      { id: "91ab0c9d5e77b0a2", words: "exactly pdftotext a.pdf, boxed, in this folder.", verdict: "allow", origin: "instance", folder: "/home/ana/notes", folder_words: "~/notes", by: "ana, on the page", at: now - 27 * 24 * HOUR, waits: false },
+    ],
+  },
+});
+
 export const models = () => [
   { id: "m1", name: "qwen3-32b", url: "http://127.0.0.1:11434/v1", practice: false, default: true, context: 32768, vision: false, tools: true },
   { id: "m2", name: "qwen3-coder", url: "http://127.0.0.1:11434/v1", practice: false, default: false, tried: "answers in 1.4 s, calls tools", tested: now - HOUR },
@@ -115,7 +129,7 @@ export function loginItems() {
 /** The world of the drawn look. */
 export function lookWorld() {
   return {
-    signedIn: true, account: { id: "a1", name: "ana" }, head: 100, devices: devices(), models: models(), asks: asks(), hidden: 24,
+    signedIn: true, account: { id: "a1", name: "ana" }, head: 100, devices: devices(), rules: rules(), models: models(), asks: asks(), hidden: 24,
     chats: [
       chatOf("notes", { title: "Copy the notes", cwd: "/home/ana/notes", cwd_words: "~/notes", asks: 1, running: true, progress: { phase: "waiting_for_person", since: now - 12 * MIN, ask: "k1" }, updated: now - 12 * MIN, origin: "schedule" }),
       chatOf("login", { title: "Fix the login test", seen: 7, head: 12, asks: 1, running: true, steer: true, progress: { phase: "waiting_for_person", since: now - 2 * MIN, ask: "k2" }, updated: now - 2 * MIN, queue: 1 }),

@@ -49,11 +49,11 @@ RESULTS = {
 # F10's table: the reasons an error may give, by its code.
 REASONS = {
     -32602: "params missing outside key mcp_servers system_prompt mode prompt agents protocol instance epoch",
-    -32004: "settled changed unknown",
+    -32004: "settled changed unknown gone",
     -32050: "off plan root model",
     -32051: "off plan root refused ask timeout spawn background busy interrupted",
-    -32052: "turn full",
-    -32053: "remote_off paused roots max_sessions model refused",
+    -32052: "turn full running",
+    -32053: "remote_off paused roots max_sessions model deny refused",
 }
 
 

@@ -1,6 +1,7 @@
 """Plays the device against a hub: the grant, the dial, the handshake and a journal of sessions."""
 
 import asyncio
+import base64
 import contextlib
 import json
 import secrets
@@ -13,7 +14,7 @@ from .rpc import Endpoint, RpcError
 
 LIMITS = {"remote": True, "paused": False, "roots": ["/srv/api"], "max_mode": "edit", "scheduled": True,
           "terminal": False, "approvals": "once", "approval_max": 86400, "box": "full", "max_sessions": 8}
-NAMES = ["resume", "asks", "directories", "progress", "token", "scheduled"]
+NAMES = ["resume", "asks", "directories", "progress", "token", "scheduled", "rules", "output"]
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 
@@ -35,6 +36,7 @@ class Device:
         self.boot, self.token, self.epoch, self.head = secrets.token_hex(16), None, "e-" + secrets.token_hex(4), 1000
         self.protocol, self.sessions, self.asks, self.stops = 3, {}, {}, []
         self.on_prompt = self.answered = self.on_stop = None
+        self.rules, self.removed, self.outputs = [], [], {}  # what it allows always; call -> (bytes, missing)
         self.links, self.prompts, self.acks, self.answers = [], asyncio.Queue(), [], asyncio.Queue()
 
     # pairing
@@ -161,7 +163,8 @@ class Device:
         rpc.serve |= {"initialize": initialize, "session/new": self._new, "session/prompt": self._prompt,
                       "_lembas/sync": self._sync, "_lembas/follow": self._follow, "_lembas/stop": self._stop,
                       "_lembas/answer": self._answer, "_lembas/status": self._status,
-                      "_lembas/unfollow": self._empty, "session/set_mode": self._empty}
+                      "_lembas/rules": self._rules, "_lembas/rules/remove": self._remove,
+                      "_lembas/output": self._output, "_lembas/unfollow": self._empty, "session/set_mode": self._empty}
         rpc.hear["_lembas/ack"] = lambda _, params: self.acks.append(params)
 
     async def _empty(self, _params):
@@ -220,6 +223,33 @@ class Device:
     async def _status(self, params):
         return {"sessions": [s.summary() for s in self.sessions.values()], "limits": LIMITS, "paused": False,
                 "now": now()}
+
+    async def _rules(self, params):
+        """Q15, two a page."""
+        ids = [r["id"] for r in self.rules]
+        start = ids.index(params["after"]) + 1 if params.get("after") in ids else 0
+        page = self.rules[start:start + 2]
+        more = {"next": page[-1]["id"]} if start + 2 < len(self.rules) else {}
+        return {"rules": page, "total": len(self.rules), "now": now()} | more
+
+    async def _remove(self, params):
+        """Q17."""
+        self.removed.append(params["id"])
+        (found,) = [r for r in self.rules if r["id"] == params["id"]] or [None]
+        if found is None:
+            raise RpcError(-32004, "gone", {"reason": "unknown", "text": "There is no such rule."})
+        self.rules.remove(found)
+        return {"removed": True}
+
+    async def _output(self, params):
+        """U10 U11."""
+        self._session(params)
+        whole, missing = self.outputs[params["call"]]
+        start = params.get("from", 0)
+        part = whole[start:start + min(params.get("max", 92_160), 92_160)]
+        more = {"missing": missing} if missing else {}
+        return {"data": base64.b64encode(part).decode(), "from": start, "total": len(whole),
+                "end": start + len(part) == len(whole)} | more
 
     async def _answer(self, params):
         """Q5 Q6: stored once, then told."""

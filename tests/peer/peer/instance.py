@@ -10,7 +10,8 @@ from .model import Model
 from .reader import Reader
 from .rpc import Endpoint, WAIT
 
-ALL = ["resume", "asks", "directories", "progress", "token", "scheduled", "steer", "retry", "rewind", "plan", "jobs"]
+ALL = ["resume", "asks", "directories", "progress", "token", "scheduled", "steer", "retry", "rewind", "plan", "jobs",
+       "rules", "output"]
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 

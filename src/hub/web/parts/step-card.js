@@ -3,14 +3,16 @@
 
 import { h, facts, icon, mark } from "../dom.js";
 import { span, waitSpan } from "../time.js";
-import { bytes, count, rich, t } from "../words.js";
+import { bytes, count, t } from "../words.js";
+import { troubleOf } from "../api.js";
 import { plain } from "../terminal.js";
 import { isCut } from "../totals.js";
 import { copyButton } from "./copy.js";
 
 const ICONS = { shell: "shell", edit: "edit", read: "read", search: "search", plan: "plan", task: "sub", fetch: "globe", web: "globe", thought: "think" };
-// More of an output is fetched up to here; past it the download has the whole.
-const MORE_BYTES = 256 * 1024;
+// One press of Show more brings so much, and so many presses are shown; the download has the whole.
+const MORE_BYTES = 64 * 1024;
+const PIECES = 4;
 
 const CODE = new Set(["shell", "edit", "read", "search"]);
 
@@ -86,17 +88,21 @@ function body(item, view, act) {
 
 function foot(item, view, act) {
   const lines = item.tail_html ? item.tail_html.replace(/\n$/, "").split("\n").length : 0;
-  const cut = item.lines !== undefined && lines > 0 && item.lines > lines;
+  const cut = lines > 0 && (item.kept !== undefined || (item.lines !== undefined && item.lines > lines));
   const size = item.bytes !== undefined ? bytes(item.bytes) : "";
+  const { more } = view;
+  const ended = !["running", "asking", "pending"].includes(item.status);
   return [
-    view.more?.part ? h("span", null, t("step.first", { bytes: bytes(MORE_BYTES), of: size || "?" }))
-      : cut && !view.more ? h("span", null, t("step.last", { n: lines, count: count(item.lines) }))
+    more ? h("span", null, t(more.from > 0 ? "step.part" : "step.first", { bytes: bytes(more.next - more.from), of: bytes(more.total), from: bytes(more.from) }))
+      : cut && item.lines !== undefined ? h("span", null, t("step.last", { n: lines, count: count(item.lines) }))
         : item.lines !== undefined && item.block !== "read" && h("span", null, facts([t("lines", { n: item.lines, count: count(item.lines) }), size].filter(Boolean))),
-    cut && !view.more && item.download && h("button", { class: "link", type: "button", onclick: () => fetchMore(item, act) }, t("step.more")),
+    (more ? more.next < more.total : cut) && item.download && h("button", { class: "link", type: "button", disabled: Boolean(view.busy), onclick: () => fetchMore(item, view, act) }, t(view.busy ? "step.loading" : "step.more")),
+    more?.note && h("span", null, more.note),
     view.trouble && h("span", { role: "alert" }, view.trouble),
     (item.tail_html || item.diff_html || item.text_html) && copyButton((button) => source(button, item), t("copy.of", { name: item.title ?? item.tool ?? "" })),
-    item.download && h("a", { class: "link", href: item.download, download: "" }, t(item.kept === undefined ? "step.download" : "step.download.part")),
-    item.kept !== undefined && h("span", null, item.spill ? rich("step.kept.spill", { kept: bytes(item.kept), of: size, path: item.spill }) : t("step.kept", { kept: bytes(item.kept), of: size })),
+    item.download && ended && h("a", { class: "link", href: item.download, download: "output.txt", onclick: (event) => download(event, item, act) }, t("step.download")),
+    view.part && h("a", { class: "link", href: `${item.download}?part=here`, download: "output.txt" }, t("step.download.part")),
+    item.kept !== undefined && ended && h("span", null, t("step.kept", { kept: bytes(item.kept), of: size })),
   ];
 }
 
@@ -110,28 +116,41 @@ function source(button, item) {
   return body.querySelector(".out:not(.cmd-all), .step-text")?.textContent ?? "";
 }
 
-async function fetchMore(item, act) {
+// The next stretch below what is shown; the oldest one goes when there are too many of them.
+async function fetchMore(item, view, act) {
+  const before = view.more ?? { pieces: [], from: 0, next: 0 };
+  act({ open: true, busy: true });
   try {
-    const response = await fetch(item.download, { credentials: "same-origin" });
-    if (!response.ok || !response.body) throw new Error(String(response.status));
-    const reader = response.body.getReader();
-    const chunks = [];
-    let size = 0;
-    let part = false;
-    for (;;) {
-      const { value, done } = await reader.read();
-      if (done) break;
-      chunks.push(value);
-      size += value.length;
-      if (size >= MORE_BYTES) {
-        part = true;
-        await reader.cancel();
-        break;
-      }
-    }
-    const text = new TextDecoder().decode(await new Blob(chunks).arrayBuffer());
-    act({ open: true, more: { text: plain(text), part }, trouble: undefined });
-  } catch {
-    act({ open: true, trouble: t("step.more.failed") });
+    const got = await call(`${item.download}?from=${before.next}&max=${MORE_BYTES}`);
+    const pieces = [...before.pieces, { text: got.text, size: got.next - got.from }];
+    let { from } = before;
+    while (pieces.length > PIECES) from += pieces.shift().size;
+    const text = plain(pieces.map((piece) => piece.text).join(""));
+    act({ open: true, busy: false, trouble: undefined, more: { pieces, from, next: got.next, total: got.total, note: got.note, text } });
+  } catch (trouble) {
+    act({ open: true, busy: false, trouble: trouble.text ?? t("step.more.failed") });
   }
+}
+
+// A download that cannot be whole is not begun: why is said here, and what there is can be had.
+async function download(event, item, act) {
+  if (event.defaultPrevented || (item.kept === undefined && !item.spill)) return;
+  event.preventDefault();
+  const link = event.currentTarget;
+  try {
+    const got = await call(`${item.download}?from=0&max=4`);
+    if (!got.whole) return act({ open: true, trouble: got.note, part: true });
+    act({ open: true, trouble: undefined, part: false });
+    const real = Object.assign(document.createElement("a"), { href: link.href, download: link.download });
+    real.click();
+  } catch (trouble) {
+    act({ open: true, trouble: trouble.text ?? t("step.more.failed"), part: true });
+  }
+}
+
+async function call(url) {
+  const response = await fetch(url, { credentials: "same-origin", cache: "no-store" });
+  const data = await response.json().catch(() => null);
+  if (!response.ok) throw troubleOf(response.status, data);
+  return data;
 }

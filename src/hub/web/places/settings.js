@@ -14,6 +14,7 @@ import { confirmSheet, openSheet } from "../parts/sheet.js";
 import { toast } from "../parts/toast.js";
 import { modelsView } from "../parts/models.js";
 import "../parts/link-form.js";
+import "../parts/rules.js";
 
 export function mount(main) {
   const state = { sessions: null, trouble: null };
@@ -119,7 +120,8 @@ function computer(device) {
     h("div", { class: "btns end" },
       !gone && h("button", { class: "btn", type: "button", onclick: () => rename(device) }, t("rename")),
       gone ? h("button", { class: "btn btn-bad", type: "button", onclick: () => forget(device) }, t("forget.dots"))
-        : h("button", { class: "btn btn-bad", type: "button", onclick: () => revoke(device) }, t("revoke.dots")))));
+        : h("button", { class: "btn btn-bad", type: "button", onclick: () => revoke(device) }, t("revoke.dots")))),
+    !gone && h("l-rules", { key: `rules-${device.id}`, ".device": device }));
 }
 
 function rename(device) {
