@@ -83,9 +83,10 @@ test("a new ask neither takes the focus nor moves the composer, and typing goes 
   const words = "abcdefghij ".repeat(18).trim();
   const typing = page.keyboard.type(words, { delay: 4 });
   const streaming = hub.stream("flaky", 60, 100);
-  await page.waitForTimeout(150);
+  const written = (n) => until(async () => (await box.inputValue()).length >= n, `${n} letters are written`);
+  await written(30);
   hub.ask(askOf("n1", { chat: "flaky", made: Date.now() }));
-  await page.waitForTimeout(150);
+  await written(90);
   hub.ask(askOf("n2", { chat: "flaky", made: Date.now(), command: "cargo publish", command_html: "cargo publish" }));
   await typing;
   await streaming;
@@ -220,10 +221,11 @@ test("a blank command and an unknown kind can only be refused", async () => {
 });
 
 test("refusing takes a word, kept as a draft until it is sent", async () => {
-  const it = await open(one(), "/c/login");
+  const it = await open(one({ command: "git push origin main\ngit push --tags" }), "/c/login");
   const { page, hub } = it;
   await page.locator("#ask-k2").waitFor();
   await press(page, page.getByRole("button", { name: "Refuse…" }), page.getByLabel("A word why"));
+  assert.equal(await page.getByRole("dialog").locator("code").textContent(), "git push origin main …", "that there is more is told");
   await page.getByLabel("A word why").fill("Not yet. Open a branch.");
   await page.keyboard.press("Escape");
   await page.reload();

@@ -218,14 +218,15 @@ test("signed out elsewhere: told within a second, with the reason, in every tab"
   const { page, hub } = it;
   const other = await it.another("/approvals");
   await until(() => hub.streams.size === 1);
+  const second = 1_000 * await slower(page);
   hub.world.signedIn = false;
   hub.push({ type: "signed_out", text: "You were signed out here at 14:02, from Firefox on zephyr. Your draft is kept." });
-  for (const tab of [page, other]) await tab.getByText("You were signed out here at 14:02, from Firefox on zephyr.").waitFor({ timeout: 2_000 });
+  for (const tab of [page, other]) await tab.getByText("You were signed out here at 14:02, from Firefox on zephyr.").waitFor({ timeout: 2 * second });
   await it.close();
 });
 
 test("dropped and back: one banner while it lasts, none afterwards, in every place", async () => {
-  for (const path of ["/", "/c/talk", "/schedules"]) {
+  await Promise.all(["/", "/c/talk", "/schedules"].map(async (path) => {
     const it = await open(plain(), path);
     const { page, hub } = it;
     await until(() => hub.streams.size === 1);
@@ -243,5 +244,5 @@ test("dropped and back: one banner while it lasts, none afterwards, in every pla
       assert.equal(await page.locator(".banner").count(), 0, path);
     }
     await it.close();
-  }
+  }));
 });

@@ -134,7 +134,7 @@ test("Stop with a message that waits: it is held, the changes are shown, and the
 
 test("a model that is down: which, why, and another one goes on with the same turn", { skip }, async () => {
   const chat = await open("!down What now?");
-  await page.locator("l-progress").getByText(/^scripted had a fault \(.*503.*\)\. Attempt \d of 5, /).waitFor();
+  await page.locator("l-progress").getByText(/^scripted failed \(503\)\. Attempt \d of 5, /).waitFor();
   await page.getByRole("button", { name: "Try now" }).waitFor();
   await page.getByRole("button", { name: "Use another model" }).click();
   await page.getByRole("dialog").getByLabel(/practice model/).check();

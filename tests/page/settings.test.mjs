@@ -1,7 +1,7 @@
 // Linking, access, models, the first account, schedules (U46, U47, U49, moments 1, 8).
 import { after, test } from "node:test";
 import assert from "node:assert/strict";
-import { open, quit, until } from "./rig.mjs";
+import { open, quit, slower, until } from "./rig.mjs";
 import { freshWorld, lookWorld } from "./fake/world.mjs";
 
 after(quit);
@@ -65,11 +65,12 @@ test("what is allowed always is listed with who, when, where and last use; Remov
   const row = zephyr.locator("[data-rule]").filter({ hasText: "cargo test *" });
   await row.getByText(/boxed, in this folder\..*: ~\/projects\/api.*by you, on zephyr, \d+ \w+.*last used/s).waitFor();
   // A rule that is made while the page is open is there within a second.
+  const second = 1_000 * await slower(page);
   hub.rules("zephyr", [{ ...hub.world.rules.zephyr.rules[0], id: "new", words: "exactly npm run build, boxed, in this folder.", used: undefined, at: Date.now() }, ...hub.world.rules.zephyr.rules]);
-  await zephyr.getByText("exactly npm run build").waitFor({ timeout: 1_000 });
+  await zephyr.getByText("exactly npm run build").waitFor({ timeout: second });
   await zephyr.getByText("not used yet").waitFor();
   await zephyr.getByRole("button", { name: "Remove exactly npm run build" }).click();
-  await zephyr.getByText("exactly npm run build").waitFor({ state: "detached", timeout: 1_000 });
+  await zephyr.getByText("exactly npm run build").waitFor({ state: "detached", timeout: second });
   assert.equal(await page.getByRole("dialog").count(), 0);
   assert.equal(hub.calls("DELETE", /^\/devices\/zephyr\/rules\/new$/).length, 1);
   // What refuses is no permission: it is taken back on the computer alone.

@@ -1,7 +1,7 @@
 // The stream of a chat: followed only at the end, painted in beats, only what is near in the document (U1, U7, U54–U57).
 import { after, test } from "node:test";
 import assert from "node:assert/strict";
-import { frames, open, quit, slower, until } from "./rig.mjs";
+import { frames, open, pacing, quit, slower, until } from "./rig.mjs";
 import { chatOf, longWorld, lookWorld } from "./fake/world.mjs";
 
 after(quit);
@@ -143,7 +143,7 @@ test("10,000 chunks on a processor slowed four times: whole, ten paints a second
   world.chats.unshift(chatOf("fast", { title: "Fast", running: true, turn: 2 }));
   const it = await open(world, "/c/fast");
   const { page, hub, context } = it;
-  const pace = await slower(page);
+  const pacer = await pacing();
   const cdp = await context.newCDPSession(page);
   await cdp.send("Emulation.setCPUThrottlingRate", { rate: 4 });
   await page.locator("#message").click();
@@ -171,6 +171,7 @@ test("10,000 chunks on a processor slowed four times: whole, ten paints a second
   const seconds = (Date.now() - start) / 1000;
   const text = item.blocks.join("").replaceAll(/<\/?p>/g, "");
   await until(() => page.evaluate((want) => document.querySelector("l-stream").log.items.get(1)?.blocks.join("").replaceAll(/<\/?p>/g, "") === want, text), "all text");
+  const pace = await pacer();
   const { paints, long, keys, shown } = await page.evaluate(() => { window.seen.on = false; return window.seen; });
   assert.ok(paints <= seconds * 10 + 5, `${paints} paints in ${seconds} s`);
   // What is not shown in a frame was sent at most so long before it.

@@ -89,6 +89,7 @@ test("trying again is shown whole: 429 with 34 s and with 5 h, 503 five times, a
       ...await [1, 2, 4, 8].reduce(async (all, s, i) => [...await all, await retrying(i + 2, busy, s * 1_000)], []),
       await said({ phase: "failed", reason: `qwen3-32b did not answer 5 times in 15 s (${busy}). Your message is kept.` }),
     ],
+    "refused": [await said({ phase: "failed", reason: "qwen3-32b did not take the request: the model's server answered 400: qwen3-32b refused the request: no tools here. Your message is kept." })],
     "connection refused": [
       await retrying(3, "the model's server answered 502: qwen3-32b does not answer (connection refused).", 34_000),
       await retrying(3, "the model's server cannot be reached: connection refused", 34_000),
@@ -105,6 +106,7 @@ test("trying again is shown whole: 429 with 34 s and with 5 h, 503 five times, a
       "qwen3-32b failed (503). Attempt 5 of 5, next in 8 s.",
       "qwen3-32b did not answer 5 times in 15 s (qwen3-32b failed (503)). Your message is kept.",
     ],
+    "refused": ["qwen3-32b refused the request: no tools here. Your message is kept."],
     "connection refused": [
       "qwen3-32b does not answer (connection refused). Attempt 3 of 5, next in 34 s.",
       "qwen3-32b does not answer (connection refused). Attempt 3 of 5, next in 34 s.",

@@ -75,6 +75,8 @@ export class ProgressLine extends HTMLElement {
 
   view(chat, words) {
     const { shape, tone, time, ask, comma } = words;
+    // What has no access any more hears of no Stop.
+    const reached = store.devices.get(chat.device)?.state !== "revoked";
     const text = h("span", null, words.words, time && (comma ? ", " : h("span", { class: "sep" }, "\u00a0· ")), time && h("span", { class: "nw" }, time), comma && ".");
     const quiet = !words.away && longQuiet(chat);
     const acts = this.acts(chat, words);
@@ -88,7 +90,7 @@ export class ProgressLine extends HTMLElement {
           words.away && h("button", { class: "btn btn-q btn-s", type: "button", onclick: () => this.retry(chat) }, t("try.now")),
           acts,
           quiet && h("button", { class: "btn btn-q btn-s", type: "button", onclick: () => this.dispatchEvent(new CustomEvent("show-last", { bubbles: true })) }, t("quiet.show")),
-          chat.running && !stopping.has(chat.id) && h("button", { class: "btn btn-q btn-s", type: "button", onclick: () => this.stop(chat) }, icon("stop"), t("stop")))),
+          chat.running && reached && !stopping.has(chat.id) && h("button", { class: "btn btn-q btn-s", type: "button", onclick: () => this.stop(chat) }, icon("stop"), t("stop")))),
     ];
   }
 

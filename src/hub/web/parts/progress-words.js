@@ -44,6 +44,9 @@ export function phaseWords(progress, now = knownNow()) {
 // told as "m1 does not answer (…)".
 const CARRIED = /the model's server (?:answered \d{3}|cannot be reached): /;
 
+// The computer's sentence before the instance's own: both name the model and say that it refused.
+const TWICE = /^(.+?) did not take the request: (?=\1 )/;
+
 const told = (reason) => reason?.replace(CARRIED, "").replace(/\.(?=\)|$)/, "");
 
 // A model as its person calls it; the computer knows it by the id it is served under.
@@ -62,7 +65,7 @@ function retrying(p) {
 }
 
 function failed(p) {
-  const reason = p.reason?.replace(CARRIED, "").replace(".)", ")");
+  const reason = p.reason?.replace(CARRIED, "").replace(".)", ")").replace(TWICE, "");
   // A sentence of the computer's says itself what failed.
   if (/[.!?]$/.test(reason ?? "")) return { shape: "fail", tone: "bad", key: "phase.other", values: { text: reason }, time: "" };
   return { shape: "fail", tone: "bad", key: "phase.failed", values: { reason: reason ?? t("unknown.reason") }, time: clock(p.since) };
@@ -149,8 +152,9 @@ export function askWords(ask) {
 
 const quietSpan = (ms) => span(ms < 60_000 ? Math.floor(ms / 1000) * 1000 : Math.floor(ms / 60_000) * 60_000);
 
-/** The first line of a command, cut for a row. */
+/** The first line of a command, cut for a row; that there is more of it is told. */
 export function firstLine(command) {
-  const line = (command ?? "").trim().split("\n")[0];
-  return line.length > 80 ? `${line.slice(0, 79)}…` : line;
+  const [line, ...more] = (command ?? "").trim().split("\n");
+  if (line.length > 80) return `${line.slice(0, 79)}…`;
+  return more.length > 0 ? `${line} …` : line;
 }

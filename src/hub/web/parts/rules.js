@@ -75,7 +75,7 @@ export class RulesList extends HTMLElement {
         : rule.verdict !== "deny" && h("button", { class: "link", type: "button", "aria-label": t("rules.remove.name", { name: first }), onclick: (event) => this.takeBack(rule, event.currentTarget) }, t("remove")),
       h("span", { class: "l2" },
         [more.join("").replace(/^, /, "").replace(/\.$/, ""), rule.folder_words].filter(Boolean).join(": "),
-        sep(), rule.by ? t("rules.by", { by: rule.by, day: day(rule.at) }) : day(rule.at),
+        sep(), rule.by ? t("rules.by", { by: rule.by, day: day(rule.at).replaceAll(" ", "\u00a0") }) : day(rule.at),
         rule.verdict !== "deny" && [sep(), rule.used ? rich("rules.used", { time: when(rule.used, "moment") }) : t("rules.unused")],
         rule.why && [sep(), h("span", { role: "alert" }, t("rules.not_taken", { device: device.name, why: rule.why }))]),
       rule.verdict === "deny" && h("div", { class: "l2" }, h("p", { class: "meta" }, t("rules.deny", { device: device.name })), paste(`lembas rules remove ${rule.id.slice(0, 6)}`)));

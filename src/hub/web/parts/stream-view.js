@@ -78,6 +78,12 @@ export class StreamView extends HTMLElement {
     this.cards?.disconnect();
   }
 
+  /** True when nothing can be written here any more. */
+  over() {
+    const chat = store.chats.get(this.chat_);
+    return Boolean(chat?.closed || chat?.archived) || store.devices.get(chat?.device)?.state === "revoked";
+  }
+
   deviceName() {
     const chat = store.chats.get(this.chat_);
     return store.devices.get(chat?.device)?.name ?? chat?.device_name ?? "";
@@ -367,7 +373,7 @@ export class StreamView extends HTMLElement {
     else if (log.olderTrouble) what = h("p", { class: "edge-line" }, log.olderTrouble.text, " ", h("button", { class: "link", type: "button", onclick: () => log.older() }, t("try.again")));
     else if (log.loadingOlder) what = h("p", { class: "edge-line", role: "status" }, t("chat.older.loading"));
     else if (log.more) what = h("p", { class: "edge-line" }, h("button", { class: "link", type: "button", onclick: () => log.older() }, t("chat.older")));
-    else if (this.entries.length === 0) what = stateBox({ shape: "open", title: t("chat.empty"), words: t("chat.empty.words", { device: this.deviceName() }) });
+    else if (this.entries.length === 0) what = stateBox({ shape: "open", title: t("chat.empty"), words: !this.over() && t("chat.empty.words", { device: this.deviceName() }) });
     else what = h("p", { class: "edge-line" }, t("chat.begin"));
     render(this.top, what);
   }

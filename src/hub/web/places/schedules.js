@@ -48,6 +48,13 @@ function where(form, devices, id, draw) {
     h("datalist", { id: `${id}-roots` }, roots.map((root) => h("option", { value: root }))));
 }
 
+// Without a folder nothing can run there: how one is allowed, before the press.
+function rootsNote(form) {
+  const device = store.devices.get(form.device);
+  if (device?.limits?.roots?.length !== 0) return null;
+  return h("div", { class: "off-note" }, h("p", { class: "note" }, mark("miss"), h("span", null, t("roots.title", { device: device.name }), ". ", t("roots.words", { device: device.name }))), paste("lembas roots add ~/projects"));
+}
+
 const isOff = (form) => store.devices.get(form.device)?.limits?.scheduled === false;
 
 // The computer itself decides; that it will say no is told before the press.
@@ -99,6 +106,7 @@ function runForm(form, devices, draw) {
   return h("form", { class: "card pad say", key: "run", "aria-labelledby": "run-title", oninput: () => changed(form, draw), onsubmit: (event) => { event.preventDefault(); submit(); } },
     h("div", null, h("h2", { id: "run-title" }, t("run.title")), h("p", { class: "muted" }, t("run.words"))),
     where(form, devices, "run", draw),
+    rootsNote(form),
     field({ id: "run-text", label: t("run.text"), input: (attrs) => h("textarea", { ...attrs, rows: "3", required: true, placeholder: t("run.example"), value: form.text, oninput: (event) => { form.text = event.target.value; } }) }),
     modePick(form, "run", draw),
     offNote(form),
@@ -126,6 +134,7 @@ function watchForm(form, devices, draw) {
   return h("form", { class: "card pad say", key: "watch", "aria-labelledby": "watch-title", onsubmit: (event) => { event.preventDefault(); submit(); } },
     h("div", null, h("h2", { id: "watch-title" }, t("watch.title")), h("p", { class: "muted" }, t("watch.words"))),
     where(form, devices, "watch", draw),
+    rootsNote(form),
     field({ id: "watch-command", label: t("watch.command"), input: (attrs) => h("input", { ...attrs, class: "mono", required: true, spellcheck: "false", autocapitalize: "none", placeholder: "git ls-remote origin main", value: form.command, oninput: (event) => { form.command = event.target.value; } }) }),
     h("div", { class: "pair" }, modePick(form, "watch", draw),
       field({ id: "watch-timeout", label: t("watch.timeout"), hint: t("watch.timeout.hint"), input: (attrs) => h("input", { ...attrs, type: "number", min: "1", max: "600", inputmode: "numeric", value: form.timeout, oninput: (event) => { form.timeout = event.target.value; } }) })),
