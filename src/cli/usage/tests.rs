@@ -162,7 +162,7 @@ fn every_wrong_use_is_said_in_three_lines() {
 
     > completions bsh
     error: bsh is not possible for lembas completions
-      why: it can be bash, elvish, fish, powershell or zsh
+      why: it can be bash, zsh or fish
       try: lembas completions bash
 
     > status --jsn

@@ -526,7 +526,7 @@ impl Intake {
     /// must not wipe that out.
     async fn keep_stop(&self, id: &str, phase: &mut Value) -> Result<(), StoreError> {
         let chat = self.shared.store.chat(id.to_owned()).await?;
-        keep_facts(chat.and_then(|c| c.progress).as_ref(), phase);
+        notices::keep_facts(chat.and_then(|c| c.progress).as_ref(), phase);
         Ok(())
     }
 
@@ -538,21 +538,6 @@ impl Intake {
         self.device_due
             .get_or_insert_with(|| instant() + Duration::from_secs(1));
         Ok(())
-    }
-}
-
-/// What was known of a stop, kept in the phase that takes its place.
-pub(super) fn keep_facts(before: Option<&Value>, phase: &mut Value) {
-    let stopped = |p: &Value| p.get("phase").is_some_and(|p| p == "stopped");
-    let Some(before) = before.filter(|b| stopped(b) && stopped(phase)) else {
-        return;
-    };
-    if let Some(map) = phase.as_object_mut() {
-        for key in ["ms", "commands", "by"] {
-            if let Some(value) = before.get(key) {
-                map.insert(key.to_owned(), value.clone());
-            }
-        }
     }
 }
 

@@ -282,6 +282,21 @@ pub(in crate::hub) async fn tell_chat(shared: &Shared, id: &str) {
     }
 }
 
+/// What was known of a stop, kept in the phase that takes its place.
+pub(super) fn keep_facts(before: Option<&Value>, phase: &mut Value) {
+    let stopped = |p: &Value| p.get("phase").is_some_and(|p| p == "stopped");
+    let Some(before) = before.filter(|b| stopped(b) && stopped(phase)) else {
+        return;
+    };
+    if let Some(map) = phase.as_object_mut() {
+        for key in ["ms", "commands", "by"] {
+            if let Some(value) = before.get(key) {
+                map.insert(key.to_owned(), value.clone());
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

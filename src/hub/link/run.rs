@@ -10,9 +10,9 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::intake::{self, Heard, Intake};
+use super::intake::{Heard, Intake};
 use super::service::Served;
-use super::{Link, Ready, work};
+use super::{Link, Ready, notices, work};
 use crate::clock::now_ms;
 use crate::hub::gate::What;
 use crate::hub::{PROTOCOL, Shared, asks, devices, rules};
@@ -212,7 +212,7 @@ pub(super) async fn close_old(shared: &Shared, device: &str, epoch: &str) {
         .await;
     for chat in closed.unwrap_or_default() {
         asks::over_with_chat(shared, &chat).await;
-        super::notices::tell_chat(shared, &chat).await;
+        notices::tell_chat(shared, &chat).await;
     }
 }
 
@@ -324,7 +324,7 @@ async fn session_heard(
         .map_err(|e| e.to_string())?;
     let mut progress = said.get("progress").filter(|p| !p.is_null()).cloned();
     if let Some(progress) = &mut progress {
-        intake::keep_facts(chat.progress.as_ref(), progress);
+        notices::keep_facts(chat.progress.as_ref(), progress);
     }
     if progress.is_some() {
         let set = shared
@@ -332,7 +332,7 @@ async fn session_heard(
             .chat_progress(chat.id.clone(), progress, running, false);
         set.await.map_err(|e| e.to_string())?;
     }
-    super::notices::tell_chat(shared, &chat.id).await;
+    notices::tell_chat(shared, &chat.id).await;
     let seq = said.get("seq").and_then(Value::as_u64).unwrap_or(0);
     let asks = said.get("asks").and_then(Value::as_u64).unwrap_or(0);
     let from = shared.store.follow_from(chat.id.clone()).await;
