@@ -243,7 +243,8 @@ pub(super) fn absolute(paths: &Paths, folder: &Path) -> Result<PathBuf, Failure>
     Ok(path::clean(&here.join(typed)))
 }
 
-/// The real path of a folder that was typed behind `command`, which must be there.
+/// The real path of a folder that was typed, which must be there. `command` is the line to type
+/// with another one, where `FOLDER` stands for it.
 pub(super) fn existing_folder(
     paths: &Paths,
     command: &str,
@@ -251,7 +252,7 @@ pub(super) fn existing_folder(
 ) -> Result<PathBuf, Failure> {
     let typed = absolute(paths, folder)?;
     let shown = paths.show(&typed);
-    let line = |path: &Path| format!("{command} {}", usage::quoted(&paths.show(path)));
+    let line = |path: &Path| command.replacen("FOLDER", &usage::quoted(&paths.show(path)), 1);
     let real = std::fs::canonicalize(&typed).map_err(|error| {
         let fix = match beside(&typed) {
             Some(near) => line(&near),
@@ -266,7 +267,7 @@ pub(super) fn existing_folder(
     let parent = real.parent().unwrap_or(&real);
     let fix = match parent == paths.home {
         // Nobody means the whole home folder by a file in it.
-        true => format!("{command} ~/projects"),
+        true => command.replacen("FOLDER", "~/projects", 1),
         false => line(parent),
     };
     let text = format!("{shown} is a file, and a folder is needed");

@@ -30,8 +30,8 @@ pub(super) fn run(out: Out, paths: &Paths, args: &Link) -> Ending {
         (None, Some(url)) => ask::runtime()?.block_on(async {
             tokio::select! {
                 done = link(out, paths, url) => done,
-                _ = tokio::signal::ctrl_c() => Err(Failure::new(
-                    Exit::Not,
+                exit = terminal::told_to_end() => Err(Failure::new(
+                    exit,
                     "stopped",
                     "stopped; this computer is not linked",
                     format!("lembas link {}", usage::quoted(url)),
@@ -117,16 +117,10 @@ async fn link(out: Out, paths: &Paths, url: &str) -> Ending {
     });
     let quiet = terminal::Quiet::begin(out);
     let instance = tokio::select! {
-        instance = pairing => Ok(instance),
-        exit = terminal::told_to_end() => Err(exit),
+        instance = pairing => instance,
         never = waiting.tick(out) => match never {},
     };
-    waiting.clear(out);
     drop(quiet);
-    let instance = match instance {
-        Ok(instance) => instance,
-        Err(exit) => return Ok(exit),
-    };
     let instance = instance.map_err(|error| unpaired(error, url, last_code.as_deref()))?;
     file.save(instance.clone())
         .await

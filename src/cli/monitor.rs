@@ -38,7 +38,7 @@ pub(super) fn run(out: Out, paths: &Paths, args: &Monitor) -> Ending {
     }
     let cwd = super::limits::existing_folder(
         paths,
-        "lembas monitor --cwd",
+        &format!("lembas monitor --cwd FOLDER -- {}", line(&args.command)),
         args.cwd.as_deref().unwrap_or(std::path::Path::new(".")),
     )?;
     let mode = match args.mode.as_deref() {

@@ -160,7 +160,9 @@ fn every_line_to_type_is_understood() {
     let typed: Vec<&(String, String)> = seen
         .iter()
         .filter(|(line, _)| {
-            !line.contains(" needs ")
+            ![" needs ", " takes "]
+                .iter()
+                .any(|word| line.contains(word))
                 && line.split(' ').nth(1).is_some_and(|word| {
                     let word = word.split('|').next().unwrap_or_default();
                     commands.contains(word)

@@ -24,7 +24,7 @@ pub(super) fn roots(out: Out, paths: &Paths, action: Option<Roots>) -> Ending {
 }
 
 fn add_root(out: Out, paths: &Paths, folder: &Path) -> Ending {
-    let root = existing_folder(paths, "lembas roots add", folder)?;
+    let root = existing_folder(paths, "lembas roots add FOLDER", folder)?;
     shareable(paths, &root)?;
     let edited = change(paths, &[Change::AddRoot(root.clone())])?;
     if root == paths.home {

@@ -188,7 +188,7 @@ pub(super) fn allow(out: Out, paths: &Paths, number: u64) -> Ending {
         }));
     } else {
         out.verb("Allowed", cut::one_line(&escape::visible_line(what), 120));
-        out.hint("Take it back:  lembas rules remove ID, with the ID of  lembas rules list");
+        out.hint("Take it back:  lembas rules remove ID      (lembas rules list has its ID)");
     }
     Ok(Exit::Well)
 }

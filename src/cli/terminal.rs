@@ -40,13 +40,15 @@ impl Waiting {
         self.state.lock().trouble = trouble;
     }
 
-    /// Rewrites the line until it is dropped.
+    /// Rewrites the line until it is dropped, which takes the line away.
     pub(super) async fn tick(&self, out: Out) -> Infallible {
+        let mut shown = Shown(false);
         loop {
             if out.person
                 && let Some(line) = self.line()
             {
                 overwrite(&line);
+                shown.0 = true;
             }
             clock::sleep(Duration::from_secs(1)).await;
         }
@@ -62,9 +64,14 @@ impl Waiting {
         };
         Some(format!("Waiting, {left} left.{trouble}"))
     }
+}
 
-    pub(super) fn clear(&self, out: Out) {
-        if out.person && self.state.lock().until.is_some() {
+/// Whether a line stands there that goes with this.
+struct Shown(bool);
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if self.0 {
             overwrite("");
         }
     }

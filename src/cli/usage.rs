@@ -30,7 +30,7 @@ pub(super) fn failure(error: &clap::Error, words: &[String], command: &clap::Com
             let suggested = what(ContextKind::SuggestedArg)
                 .filter(|near| nearest(&typed, [near.as_str()]).is_some());
             let fix = suggested.map_or(help, |near| format!("{} {near}", place.name));
-            if place.name == "lembas monitor" && !typed.starts_with('-') {
+            if place.name.ends_with(" monitor") && !typed.starts_with('-') {
                 let at = words.iter().position(|word| *word == typed).unwrap_or(1);
                 let own = words.get(..at).unwrap_or_default();
                 let command = words.get(at..).unwrap_or_default();

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
@@ -45,7 +46,7 @@ impl Terminal {
             // It ends with the terminal.
             while let Ok(count @ 1..) = from.read(&mut bytes) {
                 let text = String::from_utf8_lossy(&bytes[..count]);
-                into.0.lock().unwrap().push_str(&text);
+                into.0.lock().push_str(&text);
                 into.1.notify_all();
             }
         });
@@ -80,10 +81,8 @@ impl Terminal {
     /// What is shown, once it is as wanted.
     pub(crate) fn until(&self, what: &str, want: impl Fn(&str) -> bool) -> String {
         let (text, news) = &*self.shown;
-        let text = text.lock().unwrap();
-        let (text, waited) = news
-            .wait_timeout_while(text, LONG, |text| !want(text))
-            .unwrap();
+        let mut text = text.lock();
+        let waited = news.wait_while_for(&mut text, |text| !want(text), LONG);
         assert!(!waited.timed_out(), "{what}: {text}");
         text.clone()
     }

@@ -66,7 +66,9 @@ async fn the_answer_says_who_we_are_and_what_we_can() {
     assert_eq!(ours["limits"], Value::Null);
     assert_eq!(
         ours["capabilities"],
-        json!(["resume", "asks", "progress", "agents", "rules", "output"])
+        json!([
+            "resume", "asks", "progress", "agents", "retry", "rewind", "rules", "output"
+        ])
     );
 }
 

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::device::Device;
+use super::device::{Device, Dial};
 use super::rig::{Rig, cookie_of};
 
 const ANAS: &str = "0123456789abcdef";
@@ -22,6 +22,8 @@ fn guesses(chat: &str, browser: &str) -> Vec<(Method, &'static str, String, Opti
         ),
         (Method::DELETE, "/devices/{id}", None),
         (Method::GET, "/devices/{id}/directories", None),
+        (Method::GET, "/devices/{id}/rules", None),
+        (Method::DELETE, "/devices/{id}/rules/{rule}", None),
         (Method::POST, "/devices/{id}/retry", None),
         (
             Method::POST,
@@ -69,6 +71,12 @@ fn guesses(chat: &str, browser: &str) -> Vec<(Method, &'static str, String, Opti
             "/chats/{id}/stop",
             Some(json!({ "key": key })),
         ),
+        (Method::POST, "/chats/{id}/retry", None),
+        (
+            Method::POST,
+            "/chats/{id}/rewind",
+            Some(json!({ "seq": 1, "key": key })),
+        ),
         (
             Method::PUT,
             "/chats/{id}/draft",
@@ -99,6 +107,7 @@ fn guesses(chat: &str, browser: &str) -> Vec<(Method, &'static str, String, Opti
                 .replace("{id}", id)
                 .replace("{key}", "queued-0001")
                 .replace("{ask}", "ask-1")
+                .replace("{rule}", "rule-1")
                 .replace("{call}", "call-1");
             (method, path, real, body)
         })
@@ -255,7 +264,10 @@ async fn nothing_of_one_person_is_seen_or_changed_by_another() {
     let (status, paired) = rig.poll(&grant).await;
     assert_eq!(status, 200, "{paired}");
     let bens_token = paired["access_token"].as_str().unwrap();
-    let mut theirs = Device::linked(&rig, BENS, bens_token).await;
+    let mut theirs = Dial::new(BENS, bens_token).go(&rig).await.expect("linked");
+    let online =
+        |e: &Value| (e["type"] == "device" && e["device"]["state"] == "online").then_some(());
+    bens.until(online).await;
     theirs
         .event(
             "bens-chat",

@@ -128,6 +128,6 @@ async fn heads_bodies_and_lines_without_end_are_bounded() {
         &text[text.len() - 300..]
     );
     let (status, text) = complete(&rig, false).await;
-    assert_eq!(status, 502, "{:.200}", text);
+    assert_eq!(status, 502, "{text:.200}");
     error(&text);
 }

@@ -89,7 +89,9 @@ async fn lists_fit_the_terminal_and_are_whole_in_a_pipe() {
                 let fits = columns(line) <= usize::from(width);
                 // What is pasted, and a single long word, stays whole.
                 let one = line.trim().split(' ').count() == 1 || line.contains("lembas ");
-                assert!(fits || one, "{width} {words:?}: {line}");
+                // So does the command that is asked about, below the line that says where.
+                let command = words == ["asks"] && line.starts_with("    ");
+                assert!(fits || one || command, "{width} {words:?}: {line}");
             }
         }
     }

@@ -57,18 +57,56 @@ async fn each_setting_of_the_way_counts_without_a_restart() {
     home.save(&format!("[link]\npin = \"{right}\"\n"));
     server.dialled().await;
 
-    let proxy = Server::plain(move |request| {
-        assert_eq!(request.method, "CONNECT");
-        Reply::Http("403 Forbidden", vec![], String::new())
-    })
-    .await;
-    home.save(&format!(
-        "[link]\npin = \"{right}\"\nproxy = \"{}\"\n",
-        proxy.url()
-    ));
-    home.status("the proxy", because("403")).await;
     home.save("");
     home.status("that it is not trusted again", because("UnknownIssuer"))
+        .await;
+    assert_eq!(daemon.end().await, Some(0));
+}
+
+/// This computer itself is never reached through a proxy, so the instance is elsewhere: it is not
+/// dialled at all, for both proxies refuse.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_proxy_counts_without_a_restart() {
+    let proxy = |answer: &'static str| {
+        Server::plain(move |request| {
+            assert_eq!(request.method, "CONNECT");
+            Reply::Http(answer, vec![], String::new())
+        })
+    };
+    let (first, second) = (
+        proxy("403 Forbidden").await,
+        proxy("407 Proxy Authentication Required").await,
+    );
+    let home = Home::new();
+    let by = |proxy: &Server| format!("[link]\nproxy = \"{}\"\n", proxy.url());
+    std::fs::create_dir_all(home.settings()).unwrap();
+    home.save(&by(&first));
+    let pairing: Pairing = serde_json::from_value(json!({
+        "url": "https://192.0.2.1", "instance": "i-1", "name": "home",
+        "link": "wss://192.0.2.1/link",
+        "account": { "id": "a", "name": "ana" }, "device": "0f5b", "paired_at": 1,
+        "token": "token-0123456789abcdef",
+    }))
+    .unwrap();
+    InstanceFile::in_folder(&home.settings())
+        .save(pairing)
+        .await
+        .unwrap();
+    let mut daemon = home.start("daemon --json");
+    daemon.line().await;
+    let because = |words: &'static str| {
+        move |status: &Value| {
+            let reason = status["linked"]["reason"].as_str().unwrap_or_default();
+            reason.contains(words)
+        }
+    };
+    home.status(
+        "the first proxy",
+        because("does not let this computer through"),
+    )
+    .await;
+    home.save(&by(&second));
+    home.status("the second proxy", because("wants a name and password"))
         .await;
     assert_eq!(daemon.end().await, Some(0));
 }

@@ -59,6 +59,11 @@ fn with_body() -> Vec<(Method, &'static str, Value)> {
             json!({ "held": true }),
         ),
         (Method::POST, "/chats/{id}/stop", json!({ "key": "no" })),
+        (
+            Method::POST,
+            "/chats/{id}/rewind",
+            json!({ "seq": 0, "key": "no" }),
+        ),
         (Method::PUT, "/chats/{id}/draft", json!({ "text": "a" })),
         (
             Method::POST,
@@ -80,7 +85,7 @@ fn with_body() -> Vec<(Method, &'static str, Value)> {
 }
 
 /// The addresses without one.
-const WITHOUT: [(Method, &str); 17] = [
+const WITHOUT: [(Method, &str); 20] = [
     (Method::GET, "/me"),
     (Method::GET, "/state"),
     (Method::POST, "/signout"),
@@ -89,7 +94,10 @@ const WITHOUT: [(Method, &str); 17] = [
     (Method::DELETE, "/sessions/{id}"),
     (Method::GET, "/devices"),
     (Method::GET, "/devices/{id}/directories"),
+    (Method::GET, "/devices/{id}/rules"),
+    (Method::DELETE, "/devices/{id}/rules/{rule}"),
     (Method::POST, "/devices/{id}/retry"),
+    (Method::POST, "/chats/{id}/retry"),
     (Method::GET, "/chats"),
     (Method::GET, "/chats/{id}/items"),
     (Method::GET, "/chats/{id}/output/{call}"),

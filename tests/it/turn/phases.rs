@@ -150,8 +150,9 @@ async fn a_turn_tells_every_phase_that_has_a_cause() {
         context: Some(4_000),
         images: None,
     };
+    let all: String = (0..2_000).map(|n| format!("thing {n} is told ")).collect();
     home.model.play([
-        Reply::text(&"a long answer ".repeat(3_000)),
+        Reply::text(&all),
         Reply::stream(vec![
             wait(&gate),
             say("They want two."),
