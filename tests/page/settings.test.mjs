@@ -63,7 +63,7 @@ test("what is allowed always is listed with who, when, where and last use; Remov
   const zephyr = page.locator("article").filter({ has: page.getByRole("heading", { name: "zephyr" }) });
   await zephyr.getByText("Allowed on zephyr without asking: 2 rules").waitFor();
   const row = zephyr.locator("[data-rule]").filter({ hasText: "cargo test *" });
-  await row.getByText(/boxed, in this folder\..*: ~\/projects\/api.*by you, on zephyr, \d+ \w+.*last used/s).waitFor();
+  await row.getByText(/boxed, in this folder\..*: ~\/projects\/api.*by you, on zephyr, \d+\s\w+.*last used/s).waitFor();
   // A rule that is made while the page is open is there within a second.
   const second = 1_000 * await slower(page);
   hub.rules("zephyr", [{ ...hub.world.rules.zephyr.rules[0], id: "new", words: "exactly npm run build, boxed, in this folder.", used: undefined, at: Date.now() }, ...hub.world.rules.zephyr.rules]);

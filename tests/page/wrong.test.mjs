@@ -18,7 +18,7 @@ function turn() {
   for (const chat of world.chats) chat.asks = 0;
   const chat = world.chats.find((one) => one.id === "flaky");
   Object.assign(chat, { rewind: true, retry: true, turn: 2 });
-  const step = (seq, path) => ({ seq, turn: 2, time: Date.now(), kind: "step", call: `c${seq}`, tool: "edit", block: "edit", title: path, path, status: "ok", added: 1, removed: 0, diff_html: DIFF(`${path} ${seq}`) });
+  const step = (seq, path) => ({ seq, turn: 2, time: Date.now(), kind: "step", call: `c${seq}`, tool: "edit", block: "edit", title: path, path: `/home/ana/projects/api/${path}`, status: "ok", added: 1, removed: 0, diff_html: DIFF(`${path} ${seq}`) });
   world.items.flaky = [
     { seq: 1, turn: 1, time: Date.now(), kind: "said", html: "<p>First.</p>", text: "First.", state: "taken", key: "k-1" },
     { ...step(2, "old.rs"), turn: 1 },
@@ -50,6 +50,18 @@ test("after Stop: what it took, what it ended, what stays changed, and three way
   await page.keyboard.press("Enter");
   await until(() => hub.calls("POST", /\/messages$/).length === 1);
   assert.equal(hub.calls("POST", /\/messages$/)[0].body.text, "half a thought, whole now");
+  await it.close();
+});
+
+test("why a turn could not go on is told once, in the stream as in the line", async () => {
+  const world = turn();
+  const reason = "qwen3:32b did not take the request: the model's server answered 400: qwen3:32b refused the request: no tools here. Your message is kept.";
+  Object.assign(world.chats.find((one) => one.id === "flaky"), { running: false, progress: { phase: "failed", since: Date.now(), reason } });
+  world.items.flaky.push({ seq: 9, turn: 2, time: Date.now(), kind: "mid", tone: "bad", html: `The turn could not go on: ${reason.replaceAll("'", "&#39;")}` });
+  const it = await open(world, "/c/flaky");
+  const once = "qwen3:32b refused the request: no tools here. Your message is kept.";
+  assert.equal(flat(await it.page.locator(".mid.is-bad").textContent()), `The turn could not go on: ${once}`);
+  assert.equal(await line(it.page), once);
   await it.close();
 });
 

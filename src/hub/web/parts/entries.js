@@ -7,6 +7,7 @@ import { again, drop } from "../outbox.js";
 import { absolute, clock, day } from "../time.js";
 import { t } from "../words.js";
 import { copyButton } from "./copy.js";
+import { failedWords } from "./progress-words.js";
 import { planCount, planEntries, planList } from "./plan-list.js";
 import { stepView } from "./step-card.js";
 import "./ask-card.js";
@@ -26,7 +27,7 @@ export function drawEntry(entry, view) {
     case "out": return render(el, outgoing(item, view));
     case "new": return render(el, h("p", { class: "mid is-new" }, h("span", null, t("new.since"))));
     case "day": return render(el, h("p", { class: "mid" }, `${day(item.time)}, ${clock(item.time)}`));
-    default: return render(el, h("div", { class: `mid${item.tone ? ` is-${item.tone}` : ""}` }, h("span", { html: item.html ?? "" })));
+    default: return render(el, h("div", { class: `mid${item.tone ? ` is-${item.tone}` : ""}` }, h("span", { html: item.tone === "bad" ? failedWords(item.html ?? "") : item.html ?? "" })));
   }
 }
 

@@ -42,10 +42,10 @@ export function phaseWords(progress, now = knownNow()) {
 
 // What the other side said, without who carried it here: "the model's server answered 502: m1 does not answer (…)." is
 // told as "m1 does not answer (…)".
-const CARRIED = /the model's server (?:answered \d{3}|cannot be reached): /;
+const CARRIED = /the model(?:'|&#39;)s server (?:answered \d{3}|cannot be reached): /;
 
 // The computer's sentence before the instance's own: both name the model and say that it refused.
-const TWICE = /^(.+?) did not take the request: (?=\1 )/;
+const TWICE = /(?<=^|: )(.+?) did not take the request: (?=\1 )/;
 
 const told = (reason) => reason?.replace(CARRIED, "").replace(/\.(?=\)|$)/, "");
 
@@ -64,8 +64,11 @@ function retrying(p) {
   return { key: status === "429" ? "phase.retrying.full" : status ? "phase.retrying.fault" : "phase.retrying.why", values };
 }
 
+/** Why a turn could not go on, told once; the same of words and of the markup that the server made of them. */
+export const failedWords = (words) => words.replace(CARRIED, "").replace(".)", ")").replace(TWICE, "");
+
 function failed(p) {
-  const reason = p.reason?.replace(CARRIED, "").replace(".)", ")").replace(TWICE, "");
+  const reason = p.reason && failedWords(p.reason);
   // A sentence of the computer's says itself what failed.
   if (/[.!?]$/.test(reason ?? "")) return { shape: "fail", tone: "bad", key: "phase.other", values: { text: reason }, time: "" };
   return { shape: "fail", tone: "bad", key: "phase.failed", values: { reason: reason ?? t("unknown.reason") }, time: clock(p.since) };

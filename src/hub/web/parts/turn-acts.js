@@ -12,7 +12,7 @@ import { toast } from "./toast.js";
 // Of a longer turn what stands before is loaded page by page up to here; past it the files are not counted.
 const LOADED = 400;
 
-/** The newest turn of a chat: the message it began with, and the files it changed with their diffs, where all is known. */
+/** The newest turn of a chat: the message it began with, and the files it changed, `[path, { name, diffs }]`, where all is known. */
 export function lastTurn(log) {
   const turn = log?.items.get(log.order.at(-1))?.turn;
   const seqs = (log?.order ?? []).filter((seq) => log.items.get(seq).turn === turn);
@@ -24,7 +24,7 @@ export function lastTurn(log) {
     const item = log.items.get(seq);
     if (item.kind !== "step" || item.status !== "ok" || !item.diff_html) continue;
     const path = item.path ?? item.title;
-    files.set(path, [...(files.get(path) ?? []), item.diff_html]);
+    files.set(path, { name: item.title ?? path, diffs: [...(files.get(path)?.diffs ?? []), item.diff_html] });
   }
   return { said, whole, files: [...files] };
 }
@@ -44,9 +44,9 @@ export function stoppedActs(chat, log, { say, back }) {
 function showChanges(files) {
   openSheet({
     title: t("stopped.changes", { n: files.length }),
-    body: () => files.map(([path, diffs]) => h("section", { class: "changes", key: path },
-      h("h3", { class: "h3" }, h("code", null, path)),
-      diffs.map((html, i) => h("div", { class: "scroll ask-diff", key: i, tabindex: "0", role: "region", "aria-label": t("step.changes", { name: path }), html })))),
+    body: () => files.map(([path, { name, diffs }]) => h("section", { class: "changes", key: path },
+      h("h3", { class: "h3" }, h("code", null, name)),
+      diffs.map((html, i) => h("div", { class: "scroll ask-diff", key: i, tabindex: "0", role: "region", "aria-label": t("step.changes", { name }), html })))),
   });
 }
 
