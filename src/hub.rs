@@ -166,10 +166,13 @@ pub async fn serve(
     let addr = listener.local_addr().map_err(HubError::Listener)?;
     let tls = config.tls.as_ref().map(tls::load).transpose()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let url = config.url.as_deref().map_or_else(
-        || format!("{scheme}://{addr}"),
-        |u| u.trim_end_matches('/').to_owned(),
-    );
+    let url = match &config.url {
+        Some(url) => url.trim_end_matches('/').to_owned(),
+        None if addr.ip().is_unspecified() => {
+            format!("{scheme}://{}:{}", host_name(), addr.port())
+        }
+        None => format!("{scheme}://{addr}"),
+    };
     let store = HubStore::open(&config.data)?;
     let owner = store.owner().await?;
     let facts = Facts {
@@ -203,6 +206,11 @@ impl Hub {
     /// Where people and devices reach this hub.
     pub fn url(&self) -> &str {
         &self.shared.facts.url
+    }
+
+    /// Whether that address is a guess: every address is listened on, and none was named.
+    pub fn assumed(&self) -> bool {
+        !self.shared.facts.proxied && self.shared.facts.addr.ip().is_unspecified()
     }
 
     /// What it listens on.
@@ -291,6 +299,18 @@ impl Hub {
     /// When the store cannot read.
     pub async fn models(&self) -> Result<Vec<serde_json::Value>, StoreError> {
         models::list(&self.shared, &self.shared.facts.owner).await
+    }
+}
+
+/// What this computer calls itself, where that can stand in an address.
+fn host_name() -> String {
+    let system = rustix::system::uname();
+    let name = system.nodename().to_string_lossy();
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b".-".contains(&b);
+    if (1..=253).contains(&name.len()) && name.bytes().all(plain) {
+        name.into_owned()
+    } else {
+        "localhost".to_owned()
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) enum Command {
     Daemon,
     /// Run an instance of your own, and care for it
     #[command(
-        after_help = "Examples:\n  lembas hub --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem\n  lembas hub user add ana\n  lembas hub model add qwen --url http://127.0.0.1:11434/v1 --model qwen3:32b"
+        after_help = "Examples:\n  lembas hub --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem --url https://box.example:8443\n  lembas hub user add ana\n  lembas hub model add qwen --url http://127.0.0.1:11434/v1 --model qwen3:32b"
     )]
     Hub(Hub),
     /// Whether this computer is linked, and what runs
@@ -226,6 +226,9 @@ pub(super) struct Hub {
     /// Where the page and the link are served
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8787", value_parser = address)]
     pub(super) listen: SocketAddr,
+    /// The address people and computers reach it under, where that is not the one listened on
+    #[arg(long, value_name = "URL", value_parser = reached)]
+    pub(super) url: Option<String>,
     /// A PEM file with the certificate chain
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(super) tls_cert: Option<PathBuf>,
@@ -438,6 +441,23 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     text.replace("localhost:", "127.0.0.1:")
         .parse()
         .map_err(|_| "it must be an address and a port, as 127.0.0.1:8787".to_owned())
+}
+
+/// The base of an instance: scheme and host, nothing behind.
+fn reached(text: &str) -> Result<String, String> {
+    let form = || "it must be like https://box.example or https://box.example:8443".to_owned();
+    let url = reqwest::Url::parse(text.trim()).map_err(|_| form())?;
+    let bare = matches!(url.scheme(), "http" | "https")
+        && url.has_host()
+        && url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none();
+    if !bare {
+        return Err(form());
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
 fn beginning(text: &str) -> Result<String, String> {

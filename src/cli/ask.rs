@@ -5,7 +5,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::failure::{Exit, Failure, Fix};
-use super::usage::quoted;
 use crate::config::Paths;
 use crate::daemon::control::client::{Client, ControlError};
 use crate::daemon::control::{self, Detail, RESTART};
@@ -47,18 +46,7 @@ pub(super) fn or_kept<T: DeserializeOwned>(
             Err(error) => return Err(failure(error)),
         }
         let _lock = super::daemon::lock(paths, "command").await?;
-        let store = Store::look(&paths.data).map_err(|error| {
-            let failed = Failure::new(
-                Exit::Unavailable,
-                "store",
-                format!("{} cannot be read", paths.show(&paths.store())),
-                format!("ls -l {}", quoted(&paths.show(&paths.store()))),
-            );
-            match std::error::Error::source(&error) {
-                Some(why) => failed.why(why.to_string()),
-                None => failed.why(error.to_string()),
-            }
-        })?;
+        let store = Store::look(&paths.data).map_err(anyhow::Error::from)?;
         let answer = kept::answer(&store, method, params.clone()).await;
         let answer = answer.unwrap_or_else(|| Err(control::unread(method)));
         answer.map_err(|error| failure(error.into()))

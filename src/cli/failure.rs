@@ -1,9 +1,12 @@
 //! How a command ends: exit codes, and errors in three lines.
 
 use std::borrow::Cow;
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+
+use crate::store::db::StoreError;
 
 /// How a command ended; the numbers are those of sysexits.h, and of a shell for signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,8 +162,52 @@ pub(super) fn chain(error: &anyhow::Error) -> String {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        internal(&error)
+        let store = error
+            .chain()
+            .find_map(|one| one.downcast_ref::<StoreError>());
+        store.and_then(unopened).unwrap_or_else(|| internal(&error))
     }
+}
+
+/// A store that cannot be opened; nothing was written to it. None: the fault is another.
+pub(super) fn unopened(error: &StoreError) -> Option<Failure> {
+    let failed = |path: &Path, text: String, fix: &dyn Fn(&str) -> String| {
+        let shown = super::usage::quoted(&path.display().to_string());
+        Failure::new(Exit::Unavailable, "store", text, fix(&shown))
+    };
+    Some(match error {
+        StoreError::Open { path, source } => {
+            let text = format!("the store {} cannot be opened", path.display());
+            let why = error
+                .cause()
+                .map_or_else(|| source.to_string(), str::to_owned);
+            if error.is_damage() {
+                failed(path, text, &|path| {
+                    format!(
+                        "mv {path} {path}.broken      (then begin anew, or put a copy of it there)"
+                    )
+                })
+                .why("it is no store, or a damaged one; nothing was written to it")
+            } else {
+                failed(path, text, &|path| format!("ls -ld {path}")).why(why)
+            }
+        }
+        StoreError::Newer { path, found, known } => failed(
+            path,
+            format!("the store {} is a newer lembas's", path.display()),
+            &|_| "lembas --version      (it has to be updated on this computer)".to_owned(),
+        )
+        .why(format!(
+            "its version is {found}, and this lembas knows {known}"
+        )),
+        StoreError::Full(_) => Failure::new(
+            Exit::Unavailable,
+            "disk_full",
+            "lembas cannot save: the disk is full",
+            "df -h ~",
+        ),
+        StoreError::Sql(_) | StoreError::Closed => return None,
+    })
 }
 
 #[cfg(test)]

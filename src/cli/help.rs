@@ -82,10 +82,10 @@ The page works on a phone, but phones install pages, send notifications and open
 HTTPS only, and 127.0.0.1 on a phone is the phone. Give the instance an address of its own:
 
   With a certificate you have:
-    lembas hub --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem
+    lembas hub --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem --url https://your.name:8443
 
   Behind a reverse proxy that speaks HTTPS (it must pass on WebSockets and not buffer /events):
-    lembas hub --listen 127.0.0.1:8787
+    lembas hub --listen 127.0.0.1:8787 --url https://your.name
 
   Inside a private network that brings certificates, forward its HTTPS to 127.0.0.1:8787.
 

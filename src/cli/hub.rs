@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::args::{Hub, HubAction, HubModel, HubUser};
-use super::failure::{Exit, Failure};
+use super::failure::{Exit, Failure, unopened};
 use super::out::{Out, put};
 use super::usage::quoted;
 use super::{Ending, ask, logs, port};
@@ -92,6 +92,7 @@ fn serve(out: Out, paths: &Paths, args: &Hub) -> Ending {
         let settings = super::limits::read(paths)?;
         let mut config = config(paths, &settings);
         config.tls = tls;
+        config.url = args.url.clone();
         files::private_dir(&paths.hub()).map_err(anyhow::Error::from)?;
         let _lock = lock(paths).await?;
         let listener = listen(args.listen, "lembas hub").await?;
@@ -115,6 +116,13 @@ fn serve(out: Out, paths: &Paths, args: &Hub) -> Ending {
         };
         let (mut term, mut int) = signals()?;
         say_started(out, paths, hub.url(), link.as_ref());
+        if hub.assumed() && !out.json {
+            out.hint(format!(
+                "It listens on every address, and {} is this computer's own name for itself. \
+                 Another:  lembas hub --url https://NAME",
+                hub.url()
+            ));
+        }
         crate::daemon::ready();
         tokio::select! {
             _ = term.recv() => {}
@@ -197,6 +205,11 @@ pub(super) async fn lock(paths: &Paths) -> Result<Lock, Failure> {
 pub(super) fn failed(error: &HubError) -> Failure {
     if let HubError::Tls(error) = error {
         return bad_tls(error);
+    }
+    if let HubError::Store(error) = error
+        && let Some(failure) = unopened(error)
+    {
+        return failure;
     }
     let why = match error {
         HubError::Listener(source) => Some(words::io(source)),

@@ -22,7 +22,7 @@ use crate::clock::now_ms;
 use crate::ids::random_hex;
 use crate::rpc::CallError;
 use crate::store::db::StoreError;
-use crate::store::hub::asks::{Ask, Ending};
+use crate::store::hub::asks::{Ask, Ending, OPEN};
 use crate::store::hub::chats::Said;
 use crate::store::hub::work::Work;
 
@@ -93,7 +93,7 @@ pub(super) async fn heard(shared: &Shared, link: &Link, params: &Value) -> Resul
     // Both times are the device's; what counts here is how far apart they are.
     let now = now_ms();
     let ago = match (number("now"), number("made")) {
-        (Some(then), Some(made)) => (then - made).max(0),
+        (Some(then), Some(made)) => then.saturating_sub(made).max(0),
         _ => 0,
     };
     let ask = Ask {
@@ -104,8 +104,8 @@ pub(super) async fn heard(shared: &Shared, link: &Link, params: &Value) -> Resul
         call,
         body,
         state: "open".to_owned(),
-        made: now - ago,
-        expires: number("expires_in").map(|left| now + left),
+        made: now.saturating_sub(ago),
+        expires: number("expires_in").map(|left| now.saturating_add(left)),
         outcome: None,
         scope: None,
         note: None,
@@ -114,9 +114,12 @@ pub(super) async fn heard(shared: &Shared, link: &Link, params: &Value) -> Resul
         late: false,
     };
     let kept = shared.store.put_ask(ask).await.map_err(|e| e.to_string())?;
-    if let Some(kept) = kept {
-        tell(shared, &kept).await;
-    }
+    let kept = kept.ok_or_else(|| {
+        format!(
+            "it is not kept: {OPEN} questions of this computer wait already, or its id is another's"
+        )
+    })?;
+    tell(shared, &kept).await;
     tell_chat(shared, &chat.id).await;
     Ok(session.to_owned())
 }

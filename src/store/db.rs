@@ -41,6 +41,26 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the file is there and is not a store, or not one any more.
+    pub fn is_damage(&self) -> bool {
+        let (Self::Open { source, .. } | Self::Sql(source)) = self else {
+            return false;
+        };
+        matches!(
+            source.sqlite_error_code(),
+            Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt)
+        )
+    }
+
+    /// What SQLite says of a store that could not be opened, without the file and the numbers.
+    pub fn cause(&self) -> Option<&'static str> {
+        let Self::Open { source, .. } = self else {
+            return None;
+        };
+        let cause = source.sqlite_error()?;
+        Some(rusqlite::ffi::code_to_str(cause.extended_code))
+    }
+
     /// Sorts an SQLite error: a full disk is a state of its own, which the person can mend.
     pub fn from_sql(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {

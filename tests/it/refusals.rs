@@ -8,6 +8,7 @@ mod http;
 mod instances;
 mod lines;
 mod settings;
+mod stores;
 pub(crate) mod words;
 
 /// Holds a table of refusals.

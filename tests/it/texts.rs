@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Words that follow the program's name where it is the subject of a sentence.
-const SAID: [&str; 16] = [
+const SAID: [&str; 18] = [
+    "cannot",
+    "knows",
     "makes",
     "that",
     "itself",

@@ -6,6 +6,9 @@ use serde_json::Value;
 use super::HubStore;
 use crate::store::db::{Cached, Durability, StoreError};
 
+/// The most questions of one computer that wait; one more is not kept, and the computer is told.
+pub const OPEN: u32 = 200;
+
 /// One question. Times are milliseconds since the epoch, of this instance's clock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
@@ -72,12 +75,16 @@ pub struct Ending {
 
 impl HubStore {
     /// Notes an ask as it was said; said again, it keeps its state. A settled one stays settled.
+    ///
+    /// None when the id is another computer's, or when [`OPEN`] of this one's wait already.
     pub async fn put_ask(&self, new: Ask) -> Result<Option<Ask>, StoreError> {
         self.db
             .write(Durability::Disk, move |t| {
                 t.execute_cached(
                     "insert into asks (ask, chat, device, seq, call, body, state, made, expires)
-                     values (?1, ?2, ?3, ?4, ?5, ?6, 'open', ?7, ?8)
+                     select ?1, ?2, ?3, ?4, ?5, ?6, 'open', ?7, ?8
+                     where exists (select 1 from asks where ask = ?1)
+                       or (select count(*) from asks where device = ?3 and state <> 'settled') < ?9
                      on conflict (ask) do update set
                        body = json_patch(body, excluded.body),
                        seq = max(seq, excluded.seq), call = coalesce(excluded.call, call),
@@ -91,7 +98,8 @@ impl HubStore {
                         new.call,
                         new.body.to_string(),
                         new.made,
-                        new.expires
+                        new.expires,
+                        OPEN
                     ],
                 )?;
                 Ok(one(t, &new.ask)?.filter(|a| a.device == new.device))

@@ -53,3 +53,33 @@ async fn upgrades_that_never_answer_initialize_are_closed_and_counted() {
         "{reason:?}"
     );
 }
+
+#[tokio::test]
+async fn questions_without_end_are_bounded_and_the_page_stays() {
+    const MOST: usize = 200;
+    let rig = Rig::signed().await;
+    let (id, token) = rig.pair(ID, "zephyr").await;
+    let device = Device::linked(&rig, &id, &token).await;
+    let ask = |n: usize| {
+        let peer = device.peer.clone();
+        let ask = serde_json::json!({ "sessionId": "s1", "toolCall": { "toolCallId": "c" }, "options": [],
+            "_meta": { "lembas": { "ask": format!("ask-{n}"), "digest": "sha256:d", "scopes": ["once"],
+            "command": "x".repeat(20_000), "cwd": "/", "made": i64::MIN, "now": i64::MAX,
+            "expires_in": i64::MAX } } });
+        tokio::spawn(async move { peer.request("session/request_permission", ask).await })
+    };
+    let open: Vec<_> = (0..MOST).map(ask).collect();
+    let asks = async || rig.get("/asks").await["asks"].as_array().unwrap().len();
+    while asks().await < MOST {
+        let ended = open.iter().filter(|asked| asked.is_finished()).count();
+        assert_eq!(ended, 0, "each of them waits");
+    }
+    let refused = ask(MOST).await.unwrap().unwrap_err().to_string();
+    assert!(refused.contains("200 questions"), "{refused}");
+    assert_eq!(asks().await, MOST);
+    let answer = serde_json::json!({ "digest": "sha256:d", "outcome": "refuse" });
+    let (status, answer) = rig
+        .call(reqwest::Method::POST, "/asks/ask-7", Some(answer))
+        .await;
+    assert_eq!(status, 202, "{answer}");
+}
