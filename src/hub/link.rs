@@ -66,6 +66,11 @@ pub(crate) struct Ready {
 }
 
 impl Link {
+    /// Its list of rules reads otherwise, and is read anew.
+    pub(crate) fn rules_changed(&self) {
+        self.inner.rules.notify_one();
+    }
+
     pub(crate) fn peer(&self) -> Option<Peer> {
         self.inner.peer.lock().clone()
     }

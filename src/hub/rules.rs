@@ -144,6 +144,8 @@ pub(super) async fn renew(shared: &Shared, link: &Link, peer: &Peer) -> Result<(
 pub(super) async fn gone(shared: &Shared, link: &Link, rule: &str) -> Result<(), StoreError> {
     let device = link.device().to_owned();
     shared.store.rule_gone(device, rule.to_owned()).await?;
+    // A list that was being read meanwhile may still have it, and is read once more.
+    link.rules_changed();
     tell(shared, link.account(), link.device());
     Ok(())
 }

@@ -44,7 +44,7 @@ impl Service for Served {
         let heard = match method {
             "session/update" => Heard::Update(params),
             "_lembas/event" => Heard::Event(params),
-            "_lembas/rules/changed" => return self.link.inner.rules.notify_one(),
+            "_lembas/rules/changed" => return self.link.rules_changed(),
             _ => return,
         };
         if self.heard.try_send(heard).is_err() {
