@@ -7,6 +7,21 @@ use serde_json::{Value, json};
 use super::home::Home;
 use crate::link::server::{Reply, Server, Tls};
 
+/// A pairing with an instance at that host and port, as `link` leaves one.
+async fn linked_to(home: &Home, host: &str) {
+    let pairing: Pairing = serde_json::from_value(json!({
+        "url": format!("https://{host}"), "instance": "i-1", "name": "home",
+        "link": format!("wss://{host}/link"),
+        "account": { "id": "a", "name": "ana" }, "device": "0f5b", "paired_at": 1,
+        "token": "token-0123456789abcdef",
+    }))
+    .unwrap();
+    InstanceFile::in_folder(&home.settings())
+        .save(pairing)
+        .await
+        .unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_setting_of_the_way_counts_without_a_restart() {
     let tls = Tls::new();
@@ -20,17 +35,7 @@ async fn each_setting_of_the_way_counts_without_a_restart() {
     let home = Home::new();
     let authority = home.path("ca.pem");
     std::fs::write(&authority, &tls.authority).unwrap();
-    let pairing: Pairing = serde_json::from_value(json!({
-        "url": format!("https://{to}"), "instance": "i-1", "name": "home",
-        "link": format!("wss://{to}/link"),
-        "account": { "id": "a", "name": "ana" }, "device": "0f5b", "paired_at": 1,
-        "token": "token-0123456789abcdef",
-    }))
-    .unwrap();
-    InstanceFile::in_folder(&home.settings())
-        .save(pairing)
-        .await
-        .unwrap();
+    linked_to(&home, &to.to_string()).await;
     let mut daemon = home.start("daemon --json");
     daemon.line().await;
     let because = |words: &'static str| {
@@ -81,17 +86,7 @@ async fn another_proxy_counts_without_a_restart() {
     let by = |proxy: &Server| format!("[link]\nproxy = \"{}\"\n", proxy.url());
     std::fs::create_dir_all(home.settings()).unwrap();
     home.save(&by(&first));
-    let pairing: Pairing = serde_json::from_value(json!({
-        "url": "https://192.0.2.1", "instance": "i-1", "name": "home",
-        "link": "wss://192.0.2.1/link",
-        "account": { "id": "a", "name": "ana" }, "device": "0f5b", "paired_at": 1,
-        "token": "token-0123456789abcdef",
-    }))
-    .unwrap();
-    InstanceFile::in_folder(&home.settings())
-        .save(pairing)
-        .await
-        .unwrap();
+    linked_to(&home, "192.0.2.1").await;
     let mut daemon = home.start("daemon --json");
     daemon.line().await;
     let because = |words: &'static str| {
