@@ -85,7 +85,7 @@ test("back to before a message: its words are a draft again, what was said stays
   assert.equal(calls[0].body.seq, 4);
   assert.equal(hub.world.items.flaky.filter((item) => item.kind === "rewound").length, 1, "done once");
   await until(async () => (await page.locator("#message").inputValue()) === "Now the rest.", "its words are in the box");
-  assert.equal(await page.evaluate(() => document.activeElement?.id), "message");
+  await until(async () => (await page.evaluate(() => document.activeElement?.id)) === "message", "the box has the focus");
   await page.getByText("1 message was taken back. Changes to files stay.").waitFor();
   assert.equal(await page.getByText("A wrong answer.").count(), 0);
   await page.getByText("Done so far.").waitFor();
@@ -151,7 +151,7 @@ test("no quota: until when, and a person can say that they wait", async () => {
   Object.assign(world.chats.find((one) => one.id === "flaky"), { progress: { phase: "retrying", model: "m1", attempt: 2, of: 5, quota: true, reason: "429", at: Date.now() + 1_500_000, since: Date.now() } });
   const it = await open(world, "/c/flaky");
   const { page } = it;
-  await until(async () => /^qwen3-32b has no quota left until (yesterday, |\d+ \w+, )?\d\d:\d\d\.$/.test(await line(page)), "a clock time");
+  await until(async () => /^qwen3-32b has no quota left until 1[23]:\d\d\.$/.test(await line(page)), "a clock time");
   await page.getByRole("button", { name: "Wait until then" }).click();
   await until(async () => (await line(page)).endsWith("It goes on by itself then."), "the wait is said");
   assert.equal(await page.getByRole("button", { name: "Use another model" }).count(), 0);
