@@ -178,6 +178,7 @@ pub mod testing {
         // A stand-in judge knows its rules by the command alone.
         let rule = Rule {
             id: crate::ids::random_hex(8),
+            made: crate::clock::now_ms(),
             data: serde_json::json!({ "command": body.command }),
         };
         Pending::new(body, grant, Some(rule))

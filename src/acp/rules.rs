@@ -121,26 +121,24 @@ pub(super) async fn list(connection: Arc<Connection>, params: Value) -> Result<V
 /// A rule as it is told.
 fn said(row: RuleRow) -> Value {
     let local = row.origin == origin_text(&Origin::Local);
-    let rule = Rule {
-        id: row.id,
-        data: row.data,
-    };
+    let (by, used) = (cut::one_line(&row.by, COMMAND), row.used);
+    let rule = Rule::from(row);
     let mut value = json!({
         "id": rule.id, "words": cut::one_line(&rule.words(), WORDS),
         "verdict": if rule.allows() { "allow" } else { "deny" },
         "origin": if local { "local" } else { "instance" },
-        "by": cut::one_line(&row.by, COMMAND), "at": row.made,
+        "by": by, "at": rule.made,
     });
     if let Some(map) = value.as_object_mut() {
         if let Some(folder) = rule.folder() {
             map.insert("folder".to_owned(), folder.display().to_string().into());
         }
-        let command = rule.from();
+        let command = rule.made_from();
         if !command.is_empty() {
             let command = cut::one_line(&command, COMMAND);
             map.insert("command".to_owned(), command.into());
         }
-        if let Some(used) = row.used {
+        if let Some(used) = used {
             map.insert("used".to_owned(), used.into());
         }
     }

@@ -98,10 +98,7 @@ impl Gate {
             .rules_for(&self.facts.origin_text, &self.facts.id)
             .await?
             .into_iter()
-            .map(|r| Rule {
-                id: r.id,
-                data: r.data,
-            })
+            .map(Rule::from)
             .collect();
         let judge = self.judge.clone();
         let gate = self.clone();

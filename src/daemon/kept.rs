@@ -90,13 +90,10 @@ pub(super) async fn rules(store: &Store) -> Said {
     let rules: Vec<Value> = rules
         .into_iter()
         .map(|rule| {
-            let said = Rule {
-                id: rule.id,
-                data: rule.data,
-            };
+            let words = Rule::from(rule.clone()).words();
             json!({
-                "id": said.id, "origin": rule.origin, "session": rule.session,
-                "made": rule.made, "by": rule.by, "used": rule.used, "words": said.words(),
+                "id": rule.id, "origin": rule.origin, "session": rule.session,
+                "made": rule.made, "by": rule.by, "used": rule.used, "words": words,
             })
         })
         .collect();

@@ -97,11 +97,7 @@ fn session(check: &Check) -> SessionId {
 pub(super) async fn rules_of(store: &Store, check: &Check) -> Result<Vec<Rule>, StoreError> {
     let (origin, session) = (origin_text(&origin(check)), session(check));
     let rows = store.rules_for(&origin, &session).await?;
-    let rules = rows.into_iter().map(|row| Rule {
-        id: row.id,
-        data: row.data,
-    });
-    Ok(rules.collect())
+    Ok(rows.into_iter().map(Rule::from).collect())
 }
 
 /// A check that is not refused.

@@ -138,6 +138,9 @@ const SOCKETS_EACH: usize = 8;
 pub(crate) struct Links {
     map: Mutex<HashMap<String, Link>>,
     sockets: Arc<Mutex<HashMap<String, usize>>>,
+    /// Why computers that dialled with their token were not let in: at most one a computer of ours,
+    /// until it is linked again or this hub ends. It dials again, so nothing is lost with it.
+    kept_out: Mutex<HashMap<String, String>>,
     count: AtomicU64,
 }
 
@@ -174,6 +177,21 @@ impl Links {
         if let Some(link) = self.map.lock().get(device) {
             link.inner.wake.notify_one();
         }
+    }
+
+    /// A computer of ours cannot be let in: its person is told why, and what to do (U37).
+    fn keep_out(&self, device: &str, why: String) {
+        self.kept_out.lock().insert(device.to_owned(), why);
+    }
+
+    /// It is linked: what kept it out is over.
+    fn let_in(&self, device: &str) {
+        self.kept_out.lock().remove(device);
+    }
+
+    /// Why a computer that is not linked was not let in when it dialled last.
+    pub(crate) fn why_out(&self, device: &str) -> Option<String> {
+        self.kept_out.lock().get(device).cloned()
     }
 
     /// Access was taken back: the connection ends at once.

@@ -40,6 +40,10 @@ pub(crate) async fn device(shared: &Shared, d: &Device) -> Result<Value, StoreEr
         // Whose doing it was: a person's here, or the computer's own.
         let by = if why == UNLINKED { "computer" } else { "page" };
         map.insert("ended_by".to_owned(), by.into());
+    } else if let (None, Some(why), Some(map)) =
+        (link, shared.links.why_out(&d.id), value.as_object_mut())
+    {
+        map.insert("why".to_owned(), why.into());
     }
     Ok(value)
 }

@@ -7,15 +7,19 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
+
 use super::rule::{Pattern, Terms, WATCH, Wanted, pattern};
 use super::{
     Action, Attended, BoxKind, Context, Facts, Grant, Origin, Pending, Purpose, Refusal, Request,
     Rule, Run, Verdict, paths, words,
 };
+use crate::clock;
 use crate::config::Approvals;
 use crate::ids::{AskId, CallId, Digest};
 use crate::spec::permission::{Does, Row, permission};
 use crate::store::item::{Allowed, AskBody, Scope};
+use crate::text::words::day;
 
 /// The engine: the spec's floor and tables, the machine's facts (box, programs), the rules.
 #[derive(Clone, Debug)]
@@ -36,6 +40,7 @@ enum Level {
 #[derive(Clone, Debug)]
 struct Known {
     id: String,
+    made: i64,
     terms: Terms,
 }
 
@@ -94,7 +99,8 @@ impl Engine {
         &self.facts
     }
 
-    /// Judges a request. Pure but for looking up programs and resolving links.
+    /// Judges a request. Pure but for looking up programs, resolving links, and the zone in which the
+    /// day of a rule is told.
     pub fn judge(&self, request: &Request, context: &Context, rules: &[Rule]) -> Verdict {
         let judging = Judging {
             engine: self,
@@ -103,8 +109,8 @@ impl Engine {
             rules: rules
                 .iter()
                 .filter_map(|rule| {
-                    let id = rule.id.clone();
-                    rule.terms().map(|terms| Known { id, terms })
+                    let (id, made) = (rule.id.clone(), rule.made);
+                    rule.terms().map(|terms| Known { id, made, terms })
                 })
                 .collect(),
             row: permission().modes.modes.get(words::key(context.mode)),
@@ -258,12 +264,19 @@ impl Judging<'_> {
 
     fn grant(&self, subject: Subject<'_>, rules: &[&Known]) -> Grant {
         let digest = self.digest(&subject);
-        let (source, text) = match rules.first().map(|known| &known.terms) {
-            Some(terms) if terms.session.is_some() => (
+        let (source, text) = match rules.first() {
+            Some(Known { terms, .. }) if terms.session.is_some() => (
                 "session",
                 format!("you allowed {} for this session", terms.from),
             ),
-            Some(terms) => ("rule", format!("you allowed {} in this folder", terms.from)),
+            Some(Known { terms, made, .. }) => {
+                let day = day(*made, clock::now_ms(), &TimeZone::system());
+                let from = &terms.from;
+                (
+                    "rule",
+                    format!("you allowed {from} in this folder on {day}"),
+                )
+            }
             None => (subject.source, subject.text),
         };
         let allowed = Allowed {

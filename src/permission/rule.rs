@@ -5,17 +5,31 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{BoxKind, Context, Origin};
+use crate::clock;
 use crate::ids::{self, SessionId};
 use crate::shell::{Dynamic, Invocation};
 use crate::spec::permission::permission;
+use crate::store::device::rules::RuleRow;
 use crate::store::item::Scope;
 
 /// A stored or session yes (or no), bound to a folder, an origin and the command it came from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
     pub id: String,
+    /// When the person said it, milliseconds since the epoch.
+    pub made: i64,
     /// What it says; the shape is this module's own.
     pub data: serde_json::Value,
+}
+
+impl From<RuleRow> for Rule {
+    fn from(row: RuleRow) -> Self {
+        Self {
+            id: row.id,
+            made: row.made,
+            data: row.data,
+        }
+    }
 }
 
 /// What [`Rule::data`] holds.
@@ -54,6 +68,7 @@ impl Rule {
         let data = serde_json::to_value(terms).unwrap_or_default();
         Self {
             id: ids::random_hex(8),
+            made: clock::now_ms(),
             data,
         }
     }
@@ -107,7 +122,7 @@ impl Rule {
     }
 
     /// The command or path that it was made from.
-    pub fn from(&self) -> String {
+    pub fn made_from(&self) -> String {
         self.terms().map(|t| t.from).unwrap_or_default()
     }
 

@@ -115,6 +115,21 @@ pub fn clock(then_ms: i64, now_ms: i64, zone: &TimeZone) -> String {
     then.strftime(form).to_string()
 }
 
+/// The day of a moment, as it stays right when it is read later: `12 Nov` this year, `12 Nov 2025`
+/// else.
+pub fn day(then_ms: i64, now_ms: i64, zone: &TimeZone) -> String {
+    let zoned = |ms| Timestamp::from_millisecond(ms).map(|at| at.to_zoned(zone.clone()));
+    let (Ok(then), Ok(now)) = (zoned(then_ms), zoned(now_ms)) else {
+        return "an unknown day".to_owned();
+    };
+    let form = if then.year() == now.year() {
+        "%-d %b"
+    } else {
+        "%-d %b %Y"
+    };
+    then.strftime(form).to_string()
+}
+
 /// RFC 3339 with the zone's offset, to the millisecond: what `--json` carries.
 pub fn rfc3339(ms: i64, zone: &TimeZone) -> String {
     Timestamp::from_millisecond(ms).map_or_else(
@@ -218,6 +233,9 @@ mod tests {
         assert_eq!(clock(noon, noon + 60_000, &zone), "12:02");
         assert_eq!(clock(noon - 18 * 86_400_000, noon, &zone), "12 Nov 12:02");
         assert_eq!(clock(noon - 400 * 86_400_000, noon, &zone), "26 Oct 2025");
+        assert_eq!(day(noon - 60_000, noon, &zone), "30 Nov");
+        assert_eq!(day(noon - 18 * 86_400_000, noon, &zone), "12 Nov");
+        assert_eq!(day(noon - 400 * 86_400_000, noon, &zone), "26 Oct 2025");
         assert_eq!(rfc3339(noon + 7, &zone), "2026-11-30T12:02:00.007+01:00");
     }
 

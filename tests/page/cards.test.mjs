@@ -22,7 +22,7 @@ test("what let a call run is told in the computer's words: six sources, six text
   const ran = [
     { source: "read", text: "plain read" },
     { source: "mode", text: "Auto mode, outside of the box", box: "open" },
-    { source: "rule", text: "you allowed cargo test in this folder", box: "roots" },
+    { source: "rule", text: "you allowed cargo test in this folder on 12 Nov", box: "roots" },
     { source: "session", text: "you allowed git push for this session", box: "open" },
     { source: "once", text: "you allowed it once", box: "open" },
     { source: "interact", text: "asks you" },

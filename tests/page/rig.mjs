@@ -4,6 +4,11 @@ import { FakeHub } from "./fake/play.mjs";
 
 const ARGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
+// The tests, the browser and the programs are in a zone where it is about noon just now: that a moment is of today
+// never depends on when they run. The names of these zones count the other way round.
+const east = 12 - new Date().getUTCHours();
+process.env.TZ = east === 0 ? "Etc/GMT" : `Etc/GMT${east > 0 ? "-" : "+"}${Math.abs(east)}`;
+
 let browser = null;
 const hubs = new Set();
 
@@ -18,18 +23,11 @@ export async function quit() {
   browser = null;
 }
 
-/** A zone in which it is about noon just now: that a moment is of today never depends on when the tests run. */
-export function noon() {
-  const east = 12 - new Date().getUTCHours();
-  // The names of these zones count the other way round.
-  return east === 0 ? "Etc/GMT" : `Etc/GMT${east > 0 ? "-" : "+"}${Math.abs(east)}`;
-}
-
 /** A page at `path` on a fake hub with `world`; errors of the page fail the test at close(). */
 export async function open(world, path = "/", { hub: given, width = 1440, height = 900, scheme = "light", touch = false, beat, wait = true, context: more = {} } = {}) {
   const hub = given ?? await new FakeHub(world, { beat }).start();
   if (!given) hubs.add(hub);
-  const context = await (await chrome()).newContext({ viewport: { width, height }, colorScheme: scheme, hasTouch: touch, isMobile: touch, deviceScaleFactor: 1, timezoneId: noon(), ...more });
+  const context = await (await chrome()).newContext({ viewport: { width, height }, colorScheme: scheme, hasTouch: touch, isMobile: touch, deviceScaleFactor: 1, ...more });
   const errors = [];
   // How long a machine that is busy with other work may take; a limit that a rule sets is measured, not waited for.
   context.setDefaultTimeout(20_000);

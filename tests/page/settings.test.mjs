@@ -28,6 +28,22 @@ test("a code is looked up, what asks is shown, and the question decides", async 
   await it.close();
 });
 
+test("a second computer of one name: it is said before it is linked", async () => {
+  const world = lookWorld();
+  Object.assign(world.link.found.device, { id: "another", name: "zephyr" });
+  const it = await open(world, "/link?code=WDJBMJHT");
+  await it.page.getByText("You have another computer called zephyr. They are told apart by their names only").waitFor();
+  await it.close();
+  // The same computer that is linked anew is not another one, and one whose access was taken back is not in the way.
+  for (const change of [(device) => { world.link.found.device.id = device.id; }, (device) => { world.link.found.device.id = "another"; device.state = "revoked"; }]) {
+    change(world.devices.find((one) => one.name === "zephyr"));
+    const other = await open(world, "/link?code=WDJBMJHT");
+    await other.page.getByText("Did you start this on that computer just now?").waitFor();
+    assert.equal(await other.page.getByText("You have another computer").count(), 0);
+    await other.close();
+  }
+});
+
 test("refused, wrong, expired, too often: four texts", async () => {
   const it = await open(lookWorld(), "/link?code=WDJBMJHT");
   const { page, hub } = it;

@@ -80,12 +80,20 @@ async fn admit(
         let text = "Too many dials from this address were refused: this computer waits and dials again by itself.";
         return Err(later(shared, StatusCode::TOO_MANY_REQUESTS, text, wait));
     }
-    protocol(shared, headers)?;
     // Counted are refusals: many computers may share one address.
-    let admitted = token(shared, headers).await;
-    let (device, account, old) = admitted.inspect_err(|_| {
+    let admitted = token(shared, headers).await.inspect_err(|_| {
         shared.gate.count(What::LinkDial, &address);
-    })?;
+    });
+    // Which side to update is told to everybody, and to the person whose computer it is.
+    if let Err(why) = protocol(headers) {
+        if let Ok((device, ..)) = &admitted {
+            shared.links.keep_out(device, why.clone());
+            devices::tell(shared, device).await;
+        }
+        let more = json!({ "protocol": PROTOCOL });
+        return Err(refuse(shared, StatusCode::UPGRADE_REQUIRED, &why, more));
+    }
+    let (device, account, old) = admitted?;
     let said = text(headers, ws::HEADER_DEVICE);
     let boot = text(headers, ws::HEADER_BOOT);
     // What is missing is told before what is wrong (L4).
@@ -141,7 +149,7 @@ fn refuse(shared: &Shared, status: StatusCode, text: &str, more: Value) -> Refus
 }
 
 /// Only our subprotocol is spoken; another number of it is told which side to update.
-fn protocol(shared: &Shared, headers: &HeaderMap) -> Result<(), Refusal> {
+fn protocol(headers: &HeaderMap) -> Result<(), String> {
     let offered: Vec<String> = headers
         .get_all(header::SEC_WEBSOCKET_PROTOCOL)
         .iter()
@@ -157,15 +165,13 @@ fn protocol(shared: &Shared, headers: &HeaderMap) -> Result<(), Refusal> {
         .filter_map(|p| p.strip_prefix("lembas.link."))
         .filter_map(|n| n.parse::<u64>().ok())
         .max();
-    let text = match theirs {
+    Err(match theirs {
         Some(computer) => protocols(PROTOCOL, computer),
         None => format!(
             "This is a link of protocol {PROTOCOL}: dial it with {}.",
             ws::SUBPROTOCOL
         ),
-    };
-    let more = json!({ "protocol": PROTOCOL });
-    Err(refuse(shared, StatusCode::UPGRADE_REQUIRED, &text, more))
+    })
 }
 
 async fn token(shared: &Shared, headers: &HeaderMap) -> Result<(String, String, bool), Refusal> {

@@ -17,6 +17,7 @@ use crate::clock::now_ms;
 use crate::hub::gate::What;
 use crate::hub::{PROTOCOL, Shared, asks, devices, rules};
 use crate::ids::random_bytes;
+use crate::link::discovery::protocols;
 use crate::link::ws;
 use crate::rpc::{self, CloseReason, Limits, Peer};
 use crate::store::hub::chats::Said;
@@ -68,6 +69,7 @@ pub(super) async fn run(shared: Arc<Shared>, link: Link, socket: WebSocket, old_
     match handshake(&shared, &link, &peer).await {
         Ok(ready) => {
             *link.inner.ready.write() = Some(ready);
+            shared.links.let_in(&link.inner.device);
             let taking = Intake::new(Arc::clone(&shared), link.clone(), peer.clone());
             tasks.spawn("link intake", taking.run(hear));
             tasks.spawn(
@@ -100,6 +102,7 @@ pub(super) async fn run(shared: Arc<Shared>, link: Link, socket: WebSocket, old_
             // An upgrade that comes to nothing counts like a dial that was refused.
             shared.gate.count(What::LinkDial, &link.inner.address);
             tracing::info!(device = link.inner.device, why, "a link did not come to be");
+            devices::tell(&shared, &link.inner.device).await;
         }
     }
     let reason = done.wait().await;
@@ -156,9 +159,17 @@ async fn handshake(shared: &Shared, link: &Link, peer: &Peer) -> Result<Ready, S
         .pointer("/agentCapabilities/_meta/lembas")
         .cloned()
         .unwrap_or_default();
-    if meta.get("protocol").and_then(Value::as_u64) != Some(PROTOCOL) {
+    let protocol = meta.get("protocol").and_then(Value::as_u64);
+    if protocol != Some(PROTOCOL) {
+        let why = match protocol {
+            Some(computer) => protocols(PROTOCOL, computer),
+            None => format!(
+                "This computer did not say which link protocol it speaks; this instance speaks {PROTOCOL}: update lembas on this computer."
+            ),
+        };
+        shared.links.keep_out(&link.inner.device, why.clone());
         peer.close(ws::code::REFUSED, "protocol");
-        return Err("it speaks another protocol".to_owned());
+        return Err(why);
     }
     let text = |path: &str| meta.pointer(path).and_then(Value::as_str).map(clean);
     if text("/device/id").is_some_and(|id| id != link.inner.device) {

@@ -169,7 +169,7 @@ export const TEXTS = {
 
   // linking
   "link.a.computer": "Link a computer", "link.about": "A computer that is linked takes work from here, in the folders it allows.", "link.run": "On the computer, run", "link.code": "Enter the code it shows", "link.hint": "Eight letters. The code and the name must be the same there and here.", "link.left": "{time} left. The code and the name must be the same there and here.",
-  "link.look": "Look it up", "link.looking": "Looking it up", "link.from": "from {address}", "link.will": "What it allows: {words}.", "link.will.unknown": "What it allows is known once it is linked.", "link.can": "Whoever runs this instance will be able to read what you allow there.",
+  "link.look": "Look it up", "link.looking": "Looking it up", "link.from": "from {address}", "link.will": "What it allows: {words}.", "link.will.unknown": "What it allows is known once it is linked.", "link.same": "You have another computer called **{name}**. They are told apart by their names only: give one of them another name in Settings once this one is linked.", "link.can": "Whoever runs this instance will be able to read what you allow there.",
   "link.question": "Did you start this on that computer just now?", "link.yes": "Yes, link {name}", "link.no": "No, refuse it", "link.expired": "The code ran out. Run lembas link there again.",
   "link.done": "{name} is linked", "link.done.words": "It works in no folder until you allow one. On {name}:", "link.denied": "{name} was refused", "link.denied.words": "Its code counts no more. If you did not start it, somebody may have tried to get you to let them in.", "link.another": "Enter another code",
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::device::{Device, Dial};
 use super::rig::{Rig, soon};
@@ -47,7 +47,24 @@ async fn refusals_say_why() {
             (status, &body["protocol"], &body["text"]),
             (426, &json!(3), &json!(text))
         );
+        // The person sees on the page why their computer is not there, and which side to update.
+        assert_eq!(rig.get("/devices").await["devices"][0]["why"], text);
     }
+    // Without its token nobody's computer is spoken of.
+    let (status, ..) = Dial {
+        protocol: "lembas.link.2",
+        ..Dial::new(&id, "unknown")
+    }
+    .go(&rig)
+    .await
+    .err()
+    .unwrap();
+    let shown = rig.get("/devices").await["devices"][0]["why"].to_string();
+    assert!(status == 426 && shown.contains("computer 4"), "{shown}");
+    let device = Device::linked(&rig, &id, &token).await;
+    assert_eq!(rig.get("/devices").await["devices"][0]["why"], Value::Null);
+    device.leaves(&rig, &id).await;
+    assert_eq!(rig.get("/devices").await["devices"][0]["why"], Value::Null);
     let (status, ..) = Dial::new("fedcba9876543210", &token)
         .go(&rig)
         .await
@@ -162,13 +179,26 @@ async fn the_computer_itself_can_end_its_token() {
 async fn a_device_that_says_the_wrong_hello_is_not_linked() {
     let rig = Rig::signed().await;
     let (id, token) = rig.pair(ID, "zephyr").await;
-    for (hello, code) in [
-        (super::device::hello("someone-else", "e1"), 4002),
+    for (hello, code, why) in [
+        (
+            super::device::hello("someone-else", "e1"),
+            4002,
+            Value::Null,
+        ),
         (
             json!({ "protocolVersion": 1, "agentCapabilities": { "_meta": { "lembas": { "protocol": 2 } } } }),
             4004,
+            json!(
+                "This instance speaks link protocol 3 and this computer 2: update lembas on this computer."
+            ),
         ),
-        (json!({ "protocolVersion": 1 }), 4004),
+        (
+            json!({ "protocolVersion": 1 }),
+            4004,
+            json!(
+                "This computer did not say which link protocol it speaks; this instance speaks 3: update lembas on this computer."
+            ),
+        ),
     ] {
         let mut device = Dial {
             own: "initialize",
@@ -186,7 +216,8 @@ async fn a_device_that_says_the_wrong_hello_is_not_linked() {
         );
         asked.answer.send(Ok(hello)).unwrap();
         assert_eq!(device.closed().await.code(), Some(code));
-        assert_eq!(rig.get("/devices").await["devices"][0]["state"], "never");
+        let shown = &rig.get("/devices").await["devices"][0];
+        assert_eq!((&shown["state"], &shown["why"]), (&json!("never"), &why));
     }
 }
 

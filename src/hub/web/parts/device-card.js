@@ -48,7 +48,7 @@ export function deviceCard(device) {
   const id = `pc-${device.id}`;
   return h("article", { class: "card pc", key: device.id, "aria-labelledby": id },
     h("header", null, icon("pc"), h("h2", { id }, device.name), deviceStatus(device),
-      h("p", { class: "limits" }, device.state === "away" && [t("device.why"), " ", t("device.limits.then"), " "], limitsWords(device)),
+      h("p", { class: "limits" }, device.state === "away" && [!device.why && [t("device.why"), " "], t("device.limits.then"), " "], limitsWords(device)),
       !gone && device.state !== "never" && roots.length > 0 && !off && h("a", { class: `btn${device.state === "online" ? " btn-1" : ""}`, href: `/?new=${encodeURIComponent(device.id)}`, "aria-label": t("new.chat.on", { device: device.name }) }, t("new.chat"))),
     h("div", { class: "rows" },
       device.state === "away" && h("div", { class: "note", key: "away" }, mark("cut"), h("p", null, device.last_words ? rich("device.away.heard", { last: device.last_words }) : t("device.away.nothing")),

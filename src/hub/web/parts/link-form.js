@@ -130,7 +130,11 @@ function foundView({ device, limits }) {
   const system = [device.os, device.arch].filter(Boolean).join(", ");
   return h("div", { class: "found", role: "status" },
     h("p", null, h("b", null, device.name), [system, device.version && `lembas ${device.version}`, device.address && t("link.from", { address: device.address })].filter(Boolean).map((fact) => [h("span", { class: "sep" }, "\u00a0· "), fact])),
+    sameName(device) && h("p", null, rich("link.same", { name: device.name })),
     h("p", { class: "muted" }, limits?.words ? t("link.will", { words: limits.words }) : t("link.will.unknown"), " ", rich("link.can")));
 }
+
+// Another computer of this person's that is called the same (U31).
+const sameName = (device) => [...store.devices.values()].some((one) => one.id !== device.id && one.name === device.name && one.state !== "revoked");
 
 customElements.define("l-link", LinkForm);
