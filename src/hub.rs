@@ -22,6 +22,7 @@ mod oauth;
 mod output;
 mod pages;
 mod pairing;
+mod passwords;
 mod render;
 mod rules;
 mod sse;

@@ -262,7 +262,7 @@ fn build(run: &Run, scratch: Option<&Path>) -> Result<Fence, ExecError> {
     if plan.sees == Sees::Roots {
         secrets(&mut args, run);
     }
-    sockets(&mut args, run);
+    sockets(&mut args, run)?;
     if plan.sees == Sees::Roots {
         args.add(&["--remount-ro", "/tmp", "--remount-ro", "/"]);
     }
@@ -472,12 +472,15 @@ fn secrets(args: &mut Arguments, run: &Run) {
 }
 
 /// Covers sockets that others listen on: a read-only disk does not keep one from connecting.
-fn sockets(args: &mut Arguments, run: &Run) {
-    // Of more than these the rest stays reachable; no ordinary computer has so many.
+fn sockets(args: &mut Arguments, run: &Run) -> Result<(), ExecError> {
+    // No ordinary computer has so many. With more there is no box: a rest that stays reachable
+    // would be a way out of it.
     const MOST: usize = 512;
-    let Ok(table) = std::fs::read_to_string("/proc/net/unix") else {
-        return;
-    };
+    let table = std::fs::read_to_string("/proc/net/unix").map_err(|error| {
+        ExecError::NoBox(format!(
+            "the sockets of this computer could not be listed: {error}"
+        ))
+    })?;
     let mut seen = std::collections::BTreeSet::new();
     for path in table
         .lines()
@@ -495,12 +498,16 @@ fn sockets(args: &mut Arguments, run: &Run) {
             .symlink_metadata()
             .is_ok_and(|m| !m.is_symlink() && !m.is_dir())
             && path.canonicalize().is_ok_and(|real| real == path)
-            && seen.len() < MOST
             && seen.insert(path.to_path_buf())
         {
+            if seen.len() > MOST {
+                let text = format!("more than {MOST} sockets would have to be covered");
+                return Err(ExecError::NoBox(text));
+            }
             args.bind("--ro-bind", Path::new("/dev/null"), path);
         }
     }
+    Ok(())
 }
 
 /// The filter of system calls, in memory that the box's maker reads.

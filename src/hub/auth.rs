@@ -1,10 +1,8 @@
-//! Signing in: accounts, passwords, one-time links, and the browsers that are signed in.
+//! Signing in: accounts, one-time links, and the browsers that are signed in.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use argon2::Argon2;
-use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
 use axum::Json;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
@@ -14,12 +12,12 @@ use base64::Engine as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Shared;
 use super::asked::{Body, Path};
 use super::error::{ApiError, ApiResult};
 use super::events::{Audience, Event};
 use super::front::Remote;
 use super::gate::What;
+use super::{Shared, passwords};
 use crate::clock::now_ms;
 use crate::ids::random_bytes;
 use crate::store::hub::accounts::Browser;
@@ -31,10 +29,6 @@ const COOKIE_SECONDS: u32 = 15_552_000;
 const SEEN_EVERY_MS: i64 = 60_000;
 /// Letters of one-time codes: Crockford's, which leave out what is misread.
 const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-/// Shortest password, in characters.
-const PASSWORD_MIN: usize = 8;
-/// Longest password, in bytes: hashing is paid for by the hub.
-const PASSWORD_MAX: usize = 1024;
 
 /// A request of someone who is signed in. Taking it from a request is the check.
 #[derive(Clone, Debug)]
@@ -189,7 +183,7 @@ pub(super) async fn sign_in(
         .account_named(body.name.trim().to_owned())
         .await?;
     let stored = account.as_ref().and_then(|a| a.password.clone());
-    let good = verify(body.password.clone(), stored).await;
+    let good = passwords::verify(body.password.clone(), stored).await;
     let Some(account) = account.filter(|_| good) else {
         let mut error = ApiError::new(
             StatusCode::FORBIDDEN,
@@ -225,7 +219,7 @@ pub(super) async fn set_up(
     let address = remote.words();
     try_it(&shared, What::OneTime, &address)?;
     let name = good_name(&body.name)?;
-    good_password(&body.password)?;
+    passwords::good(&body.password)?;
     let account = shared
         .store
         .take_one_time(&read_code(&body.token))
@@ -238,7 +232,7 @@ pub(super) async fn set_up(
             )
             .next("lembas up    prints a new one; on a server: lembas hub link")
         })?;
-    let hash = hash(body.password).await?;
+    let hash = passwords::hash(body.password).await?;
     if !shared
         .store
         .set_account(account.clone(), name, hash)
@@ -274,7 +268,7 @@ pub(super) async fn password(
         .ok_or_else(|| ApiError::missing("account"))?;
     if account.password.is_some() {
         try_it(&shared, What::SignIn, &signed.account)?;
-        if !verify(body.old.unwrap_or_default(), account.password).await {
+        if !passwords::verify(body.old.unwrap_or_default(), account.password).await {
             return Err(ApiError::new(
                 StatusCode::FORBIDDEN,
                 "wrong_password",
@@ -283,12 +277,12 @@ pub(super) async fn password(
         }
         shared.gate.clear(What::SignIn, &signed.account);
     }
-    good_password(&body.new)?;
+    passwords::good(&body.new)?;
     let name = match body.name {
         Some(name) => good_name(&name)?,
         None => account.name,
     };
-    let hash = hash(body.new).await?;
+    let hash = passwords::hash(body.new).await?;
     if !shared.store.set_account(account.id, name, hash).await? {
         return Err(ApiError::conflict(
             "name_taken",
@@ -442,55 +436,6 @@ fn good_name(name: &str) -> ApiResult<String> {
         return Err(ApiError::bad("A name has 1 to 64 characters."));
     }
     Ok(name.to_owned())
-}
-
-fn good_password(password: &str) -> ApiResult<()> {
-    if password.chars().count() < PASSWORD_MIN || password.len() > PASSWORD_MAX {
-        return Err(ApiError::bad(format!(
-            "A password has at least {PASSWORD_MIN} characters."
-        )));
-    }
-    Ok(())
-}
-
-/// Hashing takes 19 MiB and a core each time. Who comes when these are taken waits.
-static HASHERS: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(2);
-
-async fn hash(password: String) -> ApiResult<String> {
-    let _one = HASHERS.acquire().await;
-    crate::rt::blocking(move || {
-        let salt = SaltString::encode_b64(&random_bytes(16)).ok()?;
-        Argon2::default()
-            .hash_password(password.as_bytes(), &salt)
-            .map(|h| h.to_string())
-            .ok()
-    })
-    .await
-    .flatten()
-    .ok_or_else(|| ApiError::bad("This password cannot be used."))
-}
-
-/// Whether a password is the stored one. Where there is none stored, the time is spent anyway.
-async fn verify(password: String, stored: Option<String>) -> bool {
-    if password.len() > PASSWORD_MAX {
-        return false;
-    }
-    let _one = HASHERS.acquire().await;
-    crate::rt::blocking(move || match stored {
-        Some(stored) => PasswordHash::new(&stored).is_ok_and(|h| {
-            Argon2::default()
-                .verify_password(password.as_bytes(), &h)
-                .is_ok()
-        }),
-        None => {
-            if let Ok(salt) = SaltString::encode_b64(&random_bytes(16)) {
-                let _same_time = Argon2::default().hash_password(password.as_bytes(), &salt);
-            }
-            false
-        }
-    })
-    .await
-    .unwrap_or(false)
 }
 
 /// What a browser is, from what it says of itself: `Firefox on Linux`.

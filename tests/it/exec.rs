@@ -477,6 +477,41 @@ async fn there_is_no_network_and_no_other_process_in_the_box() {
 }
 
 #[tokio::test]
+async fn where_not_every_socket_can_be_covered_nothing_is_boxed() {
+    use std::io::BufRead as _;
+    let Some(place) = Place::full() else { return };
+    let mut holder = std::process::Command::new("python3")
+        .args(["-c", "import os, socket, sys\nheld = []\nfor n in range(513):\n s = socket.socket(socket.AF_UNIX); s.bind(os.path.abspath(f's{n}')); s.listen(); held.append(s)\nprint(flush=True)\nsys.stdin.read()"])
+        .current_dir(&place.root)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufReader::new(holder.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let grant = place.grant("touch ran", Mode::Edit, Duration::from_secs(20), false);
+    let refused = exec::run(
+        grant,
+        place.folder.path().join("spill/out"),
+        u64::MAX,
+        &|_| {},
+        CancellationToken::new(),
+    )
+    .await
+    .unwrap_err()
+    .to_string();
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    assert_eq!(
+        refused,
+        "no box can be made here: more than 512 sockets would have to be covered"
+    );
+    assert!(!place.root.join("ran").exists());
+}
+
+#[tokio::test]
 async fn a_read_sees_the_roots_and_nothing_of_anybody() {
     let Some(place) = Place::full() else { return };
     let outside = place.folder.path().join("private");

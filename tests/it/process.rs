@@ -11,6 +11,7 @@ mod home;
 mod instance;
 mod killed;
 mod limits;
+mod memory;
 mod page;
 mod private;
 mod refusals;
