@@ -156,7 +156,7 @@ fn say_started(out: Out, paths: &Paths, url: &str, link: Option<&OneTimeLink>) {
     );
     match link {
         Some(link) => {
-            out.line(format!("Open  {}      (once, within 10 minutes)", link.url));
+            out.sign_in(&link.url);
         }
         None => {
             out.line(format!("Open  {url}"));
@@ -364,7 +364,7 @@ fn one_time(out: Out, paths: &Paths, user: Option<&str>) -> Ending {
             "token_expires": super::up::time(link.expires),
         }));
     } else {
-        out.line(format!("Open  {}      (once, within 10 minutes)", link.url));
+        out.sign_in(&link.url);
     }
     Ok(Exit::Well)
 }
@@ -512,7 +512,7 @@ fn user(out: Out, paths: &Paths, action: HubUser) -> Ending {
                     "Added",
                     format!("{name}, who signs in with this and sets a password"),
                 );
-                out.line(format!("Open  {}      (once, within 10 minutes)", link.url));
+                out.sign_in(&link.url);
             }
         }
     }

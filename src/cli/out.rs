@@ -67,6 +67,20 @@ impl Out {
         say(&mut io::stdout().lock(), &format!("{text}\n"));
     }
 
+    /// An address that signs in, on a line of its own where the terminal is narrow: an address that
+    /// runs into words cannot be opened or copied.
+    pub(super) fn sign_in(&self, url: &str) {
+        let (open, once) = (format!("Open  {url}"), "(once, within 10 minutes)");
+        let gap = 6;
+        let wide = open.len() + gap + once.len();
+        if self.width.is_none_or(|width| wide <= width) {
+            self.line(format!("{open}{}{once}", " ".repeat(gap)));
+        } else {
+            self.line(open);
+            self.line(format!("      {once}"));
+        }
+    }
+
     /// A line of the result in the form `     Started  fact`.
     pub(super) fn verb(&self, verb: &str, fact: impl Display) {
         say(

@@ -134,7 +134,7 @@ async fn attach(out: Out, paths: &Paths, mut client: Client, args: &Up) -> Endin
                 paths.show(&paths.data)
             ),
         );
-        out.line(format!("Open  {}      (once, within 10 minutes)", link.url));
+        out.sign_in(&link.url);
         open(out, paths, args, &link);
     }
     Ok(Exit::Well)
@@ -404,10 +404,7 @@ fn say(out: Out, paths: &Paths, said: &Said<'_>) {
         ));
     }
     out.hint("");
-    out.line(format!(
-        "Open  {}      (once, within 10 minutes)",
-        said.link.url
-    ));
+    out.sign_in(&said.link.url);
     out.hint("");
     if said.config.remote.roots.is_empty() {
         out.hint("Allow a folder:    lembas roots add ~/projects");

@@ -11,7 +11,9 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
             // About a third of the word may be wrong, one letter always.
             let longest = plain.chars().count().max(typed.chars().count());
             let allowed = (longest.saturating_add(1) / 3).max(1);
-            (far <= allowed).then_some((far, candidate))
+            // A word that was not finished is near to what it begins.
+            let begun = typed.chars().count() >= 4 && plain.starts_with(&typed);
+            (far <= allowed || begun).then_some((far, candidate))
         })
         .min_by_key(|(far, _)| *far)
         .map(|(_, candidate)| candidate)
@@ -52,6 +54,8 @@ mod tests {
         assert_eq!(nearest("max-mode", known), Some("max_mode"));
         assert_eq!(nearest("rotos", known), Some("roots"));
         assert_eq!(nearest("schedule", known), Some("scheduled"));
+        assert_eq!(nearest("appr", known), Some("approvals"));
+        assert_eq!(nearest("app", known), None);
         assert_eq!(nearest("colour", known), None);
         assert_eq!(nearest("", known), None);
     }
