@@ -144,7 +144,7 @@ fn paths(data: Option<&std::path::Path>) -> Result<Paths, Failure> {
             format!("the folder {} cannot be used", path.display()),
             format!(
                 "ls -ld {}",
-                usage::quoted(&there(&path).display().to_string())
+                words::quoted(&there(&path).display().to_string())
             ),
         )
         .why(words::io(&source)),

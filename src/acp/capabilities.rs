@@ -156,7 +156,7 @@ pub(crate) fn read(params: Value, origin: &Origin) -> Result<Client, RpcError> {
     let name = request
         .client_info
         .map(|info| info.title.unwrap_or(info.name))
-        .map(|name| name.chars().filter(|c| !c.is_control()).take(80).collect());
+        .map(|name| crate::text::escape::label(&name, 80));
     let meta = request.client_capabilities.meta;
     let Some(meta) = meta.and_then(|mut meta| meta.remove("lembas")) else {
         return Ok(Client {

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::args::{AllowOrRefuse, Answer};
 use super::failure::{Exit, Failure};
 use super::out::Out;
-use super::usage::quoted;
 use super::{Ending, ask};
 use crate::config::Paths;
 use crate::session::OpenAsk;
 use crate::store::item::{Question, Scope};
+use crate::text::words::quoted;
 use crate::text::{cut, escape, words};
 
 /// The answer of `asks` on the control socket.

@@ -107,7 +107,7 @@ pub(super) async fn lock_within(
                 Exit::Config,
                 "folder",
                 format!("{} cannot be used", paths.show(&paths.lock())),
-                format!("ls -ld {}", super::usage::quoted(&paths.show(&paths.data))),
+                format!("ls -ld {}", words::quoted(&paths.show(&paths.data))),
             )
             .why(words::io(&error)),
         })

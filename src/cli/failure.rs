@@ -172,7 +172,7 @@ impl From<anyhow::Error> for Failure {
 /// A store that cannot be opened; nothing was written to it. None: the fault is another.
 pub(super) fn unopened(error: &StoreError) -> Option<Failure> {
     let failed = |path: &Path, text: String, fix: &dyn Fn(&str) -> String| {
-        let shown = super::usage::quoted(&path.display().to_string());
+        let shown = crate::text::words::quoted(&path.display().to_string());
         Failure::new(Exit::Unavailable, "store", text, fix(&shown))
     };
     Some(match error {

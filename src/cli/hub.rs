@@ -15,7 +15,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::args::{Hub, HubAction, HubModel, HubUser};
 use super::failure::{Exit, Failure, unopened};
 use super::out::{Out, put};
-use super::usage::quoted;
 use super::{Ending, ask, logs, port};
 use crate::config::{Config, Paths, files};
 use crate::daemon::about;
@@ -25,6 +24,7 @@ use crate::daemon::lock::{Lock, LockError};
 use crate::hub::{self, HubConfig, HubError, OneTimeLink, TlsError, TlsFiles};
 use crate::rt::Tasks;
 use crate::text::words;
+use crate::text::words::quoted;
 
 pub(super) use table::{MODELS, USERS, methods};
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::args::{OnOff, Service, Whose};
 use super::failure::{Exit, Failure};
 use super::out::Out;
-use super::{Ending, ask, usage};
+use super::{Ending, ask};
 use crate::config::edit::{Change, EditError, Edited, edit};
 use crate::config::load::OPEN;
 use crate::config::{Approvals, Config, ConfigError, Mode, Paths, load};
@@ -252,11 +252,11 @@ pub(super) fn existing_folder(
 ) -> Result<PathBuf, Failure> {
     let typed = absolute(paths, folder)?;
     let shown = paths.show(&typed);
-    let line = |path: &Path| command.replacen("FOLDER", &usage::quoted(&paths.show(path)), 1);
+    let line = |path: &Path| command.replacen("FOLDER", &words::quoted(&paths.show(path)), 1);
     let real = std::fs::canonicalize(&typed).map_err(|error| {
         let fix = match beside(&typed) {
             Some(near) => line(&near),
-            None => format!("ls -ld {}", usage::quoted(&typed.display().to_string())),
+            None => format!("ls -ld {}", words::quoted(&typed.display().to_string())),
         };
         let text = format!("the folder {shown} cannot be used");
         Failure::new(Exit::Not, "no_folder", text, fix).why(words::io(&error))
@@ -310,7 +310,7 @@ pub(super) fn unwritable(paths: &Paths, error: EditError) -> Failure {
             Exit::Config,
             "config",
             format!("{} cannot be written", paths.show(&path)),
-            format!("ls -ld {}", usage::quoted(&paths.show(&paths.config))),
+            format!("ls -ld {}", words::quoted(&paths.show(&paths.config))),
         )
         .why(words::io(&source)),
         EditError::Form { path, key } => Failure::new(
@@ -357,7 +357,7 @@ pub(super) fn wrong(paths: &Paths, error: &ConfigError) -> Failure {
             Exit::Config,
             "config",
             format!("{} cannot be read", paths.show(path)),
-            format!("ls -l {}", usage::quoted(&paths.show(path))),
+            format!("ls -l {}", words::quoted(&paths.show(path))),
         )
         .why(words::io(source)),
         ConfigError::Wrong { path, problems } => {
@@ -365,7 +365,7 @@ pub(super) fn wrong(paths: &Paths, error: &ConfigError) -> Failure {
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
             let open = problems.iter().any(|problem| problem.text == OPEN);
             let fix = match open {
-                true => format!("chmod o-w {}", usage::quoted(&paths.show(path))),
+                true => format!("chmod o-w {}", words::quoted(&paths.show(path))),
                 false => "lembas config edit".to_owned(),
             };
             Failure::new(

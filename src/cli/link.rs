@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::args::{Link, LinkAction};
 use super::failure::{Exit, Failure};
 use super::out::{Out, put};
-use super::{Ending, ask, limits, terminal, usage};
+use super::{Ending, ask, limits, terminal};
 use crate::clock;
 use crate::config::edit::Change;
 use crate::config::{Approvals, Config, Mode, Paths};
@@ -34,7 +34,7 @@ pub(super) fn run(out: Out, paths: &Paths, args: &Link) -> Ending {
                     exit,
                     "stopped",
                     "stopped; this computer is not linked",
-                    format!("lembas link {}", usage::quoted(url)),
+                    format!("lembas link {}", words::quoted(url)),
                 )),
             }
         }),
@@ -365,7 +365,7 @@ fn address(error: &BaseError, url: &str) -> Failure {
                 "address",
                 format!(
                     "lembas link {}",
-                    usage::quoted(&format!("https://{without}"))
+                    words::quoted(&format!("https://{without}"))
                 ),
             )
         }
@@ -373,7 +373,7 @@ fn address(error: &BaseError, url: &str) -> Failure {
             let secure = url.replacen("http://", "https://", 1);
             (
                 "plain_http",
-                format!("lembas link {}", usage::quoted(&secure)),
+                format!("lembas link {}", words::quoted(&secure)),
             )
         }
     };
@@ -400,10 +400,10 @@ pub(super) fn kept(paths: &Paths, error: &InstanceError) -> Failure {
         Failure::new(Exit::Config, "token_file", text, fix)
     };
     let away = |path: &Path| {
-        let path = usage::quoted(&paths.show(path));
+        let path = words::quoted(&paths.show(path));
         format!("mv {path} {path}.old          then link this computer again")
     };
-    let look = |path: &Path| format!("ls -la {}", usage::quoted(&paths.show(path)));
+    let look = |path: &Path| format!("ls -la {}", words::quoted(&paths.show(path)));
     match error {
         InstanceError::Unreadable { path } => failure(path, "lembas unlink".to_owned())
             .or("lembas link https://your.address")
@@ -425,7 +425,7 @@ pub(super) fn kept(paths: &Paths, error: &InstanceError) -> Failure {
 }
 
 fn not_found(error: DiscoveryError, url: &str) -> Failure {
-    let again = format!("lembas link {}", usage::quoted(url));
+    let again = format!("lembas link {}", words::quoted(url));
     let name = host(url);
     match error {
         DiscoveryError::Http(error) => settings(&error),
@@ -467,7 +467,7 @@ fn not_found(error: DiscoveryError, url: &str) -> Failure {
             .why(format!("GET {probe}: {who}"))
         }
         DiscoveryError::Elsewhere { ref to, .. } => {
-            let fix = format!("lembas link {}", usage::quoted(to));
+            let fix = format!("lembas link {}", words::quoted(to));
             Failure::new(Exit::Not, "not_an_instance", error.to_string(), fix)
         }
         DiscoveryError::Protocol { theirs } => {
@@ -485,7 +485,7 @@ fn not_found(error: DiscoveryError, url: &str) -> Failure {
 }
 
 fn unpaired(error: PairError, url: &str, code: Option<&str>) -> Failure {
-    let again = format!("lembas link {}", usage::quoted(url));
+    let again = format!("lembas link {}", words::quoted(url));
     let name = host(url);
     let code = code.unwrap_or_default();
     match error {

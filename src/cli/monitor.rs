@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::args::Monitor;
 use super::failure::{Exit, Failure};
 use super::out::{Out, put};
-use super::usage::quoted;
 use super::{Ending, ask};
 use crate::config::{Live, Mode, Paths};
+use crate::text::words::quoted;
 use crate::text::{escape, words};
 
 /// The answer of `monitor` on the control socket.

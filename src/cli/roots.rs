@@ -4,16 +4,17 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::Ending;
 use super::args::Roots;
 use super::failure::{Exit, Failure};
 use super::limits::{absolute, change, existing_folder, read};
 use super::out::Out;
-use super::{Ending, usage};
 use crate::config::Paths;
 use crate::config::edit::{Change, Edited};
 use crate::daemon::about;
 use crate::permission;
 use crate::text::nearest::nearest;
+use crate::text::words;
 
 pub(super) fn roots(out: Out, paths: &Paths, action: Option<Roots>) -> Ending {
     match action.unwrap_or(Roots::List) {
@@ -98,7 +99,7 @@ fn remove_root(out: Out, paths: &Paths, folder: &Path) -> Ending {
         let shown = paths.show(&typed);
         let fix = nearest(&shown, known.iter().map(String::as_str)).map_or_else(
             || "lembas roots list".to_owned(),
-            |near| format!("lembas roots remove {}", usage::quoted(near)),
+            |near| format!("lembas roots remove {}", words::quoted(near)),
         );
         return Err(Failure::new(
             Exit::Not,

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::args::Settings;
 use super::failure::{Exit, Failure};
 use super::out::Out;
-use super::{Ending, limits, usage};
+use super::{Ending, limits};
 use crate::config::edit::{Draft, EditError};
 use crate::config::{ConfigError, Paths, env, files};
 use crate::text::words;
@@ -73,7 +73,7 @@ fn edit(out: Out, paths: &Paths) -> Ending {
             return Err(if kept {
                 failure.or(format!(
                     "cat {}    what you wrote",
-                    usage::quoted(&draft.path.display().to_string())
+                    words::quoted(&draft.path.display().to_string())
                 ))
             } else {
                 failure

@@ -8,8 +8,8 @@ use super::Ending;
 use super::args::SpecAction;
 use super::failure::{Exit, Failure};
 use super::out::Out;
-use super::usage::quoted;
 use crate::spec::{Contents, Difference, Spec};
+use crate::text::words::quoted;
 use crate::text::{escape, words};
 
 /// Differences that are listed; more are counted.

@@ -35,9 +35,9 @@ pub(super) fn failure(error: &clap::Error, words: &[String], command: &clap::Com
                 let own = words.get(..at).unwrap_or_default();
                 let command = words.get(at..).unwrap_or_default();
                 let line: Vec<String> = std::iter::once("lembas".to_owned())
-                    .chain(own.iter().map(|word| quoted(word)))
+                    .chain(own.iter().map(|word| words::quoted(word)))
                     .chain(std::iter::once("--".to_owned()))
-                    .chain(command.iter().map(|word| quoted(word)))
+                    .chain(command.iter().map(|word| words::quoted(word)))
                     .collect();
                 wrong(
                     "lembas monitor takes the command behind --".to_owned(),
@@ -198,19 +198,9 @@ fn replaced(words: &[String], wrong: &str, right: &str) -> String {
     for word in words {
         line.push(' ');
         let word = if word == wrong { right } else { word };
-        line.push_str(&escape::visible_line(&quoted(word)));
+        line.push_str(&escape::visible_line(&words::quoted(word)));
     }
     line
-}
-
-/// A word as it can be pasted into a shell.
-pub(super) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 #[cfg(test)]

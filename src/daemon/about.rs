@@ -19,7 +19,7 @@ pub fn name(config: &Config) -> String {
     let system = rustix::system::uname();
     let node = system.nodename().to_string_lossy();
     let host = node.split('.').next().unwrap_or_default();
-    let host: String = host.chars().filter(|c| !c.is_control()).take(64).collect();
+    let host = crate::text::escape::label(host, 64);
     if host.is_empty() {
         "this computer".to_owned()
     } else {

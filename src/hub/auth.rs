@@ -21,6 +21,7 @@ use super::{Shared, passwords};
 use crate::clock::now_ms;
 use crate::ids::random_bytes;
 use crate::store::hub::accounts::Browser;
+use crate::text::escape;
 
 const COOKIE: &str = "lembas_session";
 /// How long a browser stays signed in when nobody ends it: half a year.
@@ -431,11 +432,14 @@ fn wait_for(wait: Duration) -> ApiError {
 }
 
 fn good_name(name: &str) -> ApiResult<String> {
-    let name = name.trim();
-    if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
-        return Err(ApiError::bad("A name has 1 to 64 characters."));
+    let shown = escape::label(name, usize::MAX);
+    // What would be kept is what was typed, or the person could not sign in with it.
+    if shown != name.trim() || shown.is_empty() || shown.chars().count() > 64 {
+        return Err(ApiError::bad(
+            "A name has 1 to 64 characters that can be seen.",
+        ));
     }
-    Ok(name.to_owned())
+    Ok(shown)
 }
 
 /// What a browser is, from what it says of itself: `Firefox on Linux`.

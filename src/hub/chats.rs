@@ -364,12 +364,7 @@ pub(super) async fn edit(
         ));
     }
     wanted.extend(wish.clone());
-    let title = body.title.map(|t| {
-        t.chars()
-            .filter(|c| !c.is_control())
-            .take(200)
-            .collect::<String>()
-    });
+    let title = body.title.map(|t| crate::text::escape::label(&t, 200));
     shared
         .store
         .edit_chat(

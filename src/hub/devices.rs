@@ -17,6 +17,7 @@ use super::{Shared, asks, view};
 use crate::clock::now_ms;
 use crate::rpc::{CallError, Peer};
 use crate::store::hub::devices::Device;
+use crate::text::{escape, words};
 
 /// How long a listing of folders may take.
 const SMALL: Duration = Duration::from_secs(15);
@@ -77,7 +78,10 @@ pub(super) fn refused(device: &Device, error: CallError) -> ApiError {
                 // The whole computer is no folder to allow.
                 ("root", Some(path)) if path == "/" => answer.with("path", path),
                 ("outside" | "roots" | "root", Some(path)) => answer
-                    .next(format!("lembas roots add {path}"))
+                    .next(format!(
+                        "lembas roots add {}",
+                        escape::visible_line(&words::quoted(&path))
+                    ))
                     .with("path", path),
                 (_, Some(path)) => answer.with("path", path),
                 _ => answer,
@@ -152,15 +156,11 @@ pub(super) async fn rename(
     Body(body): Body<Rename>,
 ) -> ApiResult<Json<Value>> {
     let device = own(&shared, &signed, &id).await?;
-    let name: String = body
-        .name
-        .trim()
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(64)
-        .collect();
+    let name = escape::label(&body.name, 64);
     if name.is_empty() {
-        return Err(ApiError::bad("A name has 1 to 64 characters."));
+        return Err(ApiError::bad(
+            "A name has 1 to 64 characters that can be seen.",
+        ));
     }
     shared.store.rename_device(device.id.clone(), name).await?;
     tell(&shared, &device.id).await;

@@ -90,7 +90,7 @@ fn field(form: &Fields, names: &[&str]) -> String {
     names
         .iter()
         .find_map(|n| form.get(*n))
-        .map(|v| v.chars().filter(|c| !c.is_control()).take(64).collect())
+        .map(|v| crate::text::escape::label(v, 64))
         .unwrap_or_default()
 }
 

@@ -96,6 +96,25 @@ pub fn visible_line(text: &str) -> String {
         .replace('\t', "\\t")
 }
 
+/// A name as it is kept and shown: one line of at most `max` characters, without those that turn
+/// its direction, hide in it or pretend to be a space. Two names that look the same are the same,
+/// but for letters of other scripts.
+pub fn label(text: &str, max: usize) -> String {
+    let text: String = text
+        .chars()
+        .map(|c| if c.is_whitespace() { ' ' } else { c })
+        .filter(|c| judge(*c, false).is_none_or(|why| matches!(why, Why::LooksLike(_))))
+        .take(max)
+        .collect();
+    text.trim().to_owned()
+}
+
+/// A text with each look-alike as the ASCII character that it is taken for: to compare names by
+/// what a person reads.
+pub fn read_as(text: &str) -> String {
+    text.chars().map(|c| looks_like(c).unwrap_or(c)).collect()
+}
+
 /// `<U+202E>`.
 pub fn name(c: char) -> String {
     format!("<U+{:04X}>", u32::from(c))
@@ -208,6 +227,19 @@ fn looks_like(c: char) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_what_is_seen_of_it() {
+        assert_eq!(
+            label(" my\u{202e} lap\u{200b}top\u{a0}2\n", 64),
+            "my laptop 2"
+        );
+        assert_eq!(label("\u{202e}\u{200b}", 64), "");
+        assert_eq!(label("größer Ноутбук 仕事", 64), "größer Ноутбук 仕事");
+        assert_eq!(label("abcdef", 3), "abc");
+        // The letters of "this computer" with a Cyrillic one among them.
+        assert_eq!(read_as("th\u{456}s computer"), "this computer");
+    }
 
     #[test]
     fn what_hides_is_shown() {

@@ -142,6 +142,16 @@ pub fn rfc3339(ms: i64, zone: &TimeZone) -> String {
     )
 }
 
+/// A word as it can be pasted into a shell.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
 /// `a`, `a and b`, `a, b and c`.
 pub fn list<S: AsRef<str>>(items: &[S], and: &str) -> String {
     match items {
@@ -237,6 +247,13 @@ mod tests {
         assert_eq!(day(noon - 18 * 86_400_000, noon, &zone), "12 Nov");
         assert_eq!(day(noon - 400 * 86_400_000, noon, &zone), "26 Oct 2025");
         assert_eq!(rfc3339(noon + 7, &zone), "2026-11-30T12:02:00.007+01:00");
+    }
+
+    #[test]
+    fn a_word_can_be_pasted_into_a_shell() {
+        assert_eq!(quoted("~/a-b.c"), "~/a-b.c");
+        assert_eq!(quoted("a b'c"), "'a b'\\''c'");
+        assert_eq!(quoted(""), "''");
     }
 
     #[test]

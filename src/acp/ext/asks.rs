@@ -17,6 +17,7 @@ use crate::ids::{AskId, Digest};
 use crate::rpc::RpcError;
 use crate::session::{Answer, AnswerError, Outcome};
 use crate::store::item::Scope;
+use crate::text::escape;
 
 /// The longest words that a person sends along with an answer, in characters.
 const NOTE: usize = 4000;
@@ -79,10 +80,11 @@ pub(super) async fn answer(asked: Asked, params: Value) -> Result<Value, RpcErro
 
 /// A name as one line. Over the link nobody is at this computer, whatever they call themselves.
 fn plain(name: &str) -> Option<String> {
-    let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
-    let name = name.trim();
-    let poses = name.to_lowercase().contains("this computer");
-    (!name.is_empty() && !poses).then(|| name.to_owned())
+    let name = escape::label(name, 80);
+    let poses = escape::read_as(&name)
+        .to_lowercase()
+        .contains("this computer");
+    (!name.is_empty() && !poses).then_some(name)
 }
 
 /// The session of a question: of one that is open, or that was said on this connection.

@@ -170,10 +170,3 @@ fn every_wrong_use_is_said_in_three_lines() {
       try: lembas status --json
     ");
 }
-
-#[test]
-fn a_word_can_be_pasted_into_a_shell() {
-    assert_eq!(quoted("~/a-b.c"), "~/a-b.c");
-    assert_eq!(quoted("a b'c"), "'a b'\\''c'");
-    assert_eq!(quoted(""), "''");
-}

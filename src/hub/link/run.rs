@@ -22,6 +22,7 @@ use crate::link::ws;
 use crate::rpc::{self, CloseReason, Limits, Peer};
 use crate::store::hub::chats::Said;
 use crate::store::hub::devices::Handshake;
+use crate::text::escape;
 
 /// What this instance can beyond plain ACP.
 const CAPABILITIES: [&str; 12] = [
@@ -211,7 +212,7 @@ async fn handshake(shared: &Shared, link: &Link, peer: &Peer) -> Result<Ready, S
 
 /// A word of the device as it may be shown: bounded, one line.
 fn clean(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(128).collect()
+    escape::label(text, 128)
 }
 
 /// The device counts anew: what it numbered before stays readable and closed.

@@ -283,3 +283,23 @@ async fn a_frame_over_the_limit_ends_the_link_and_not_the_hub() {
     assert_ne!(reason.code(), Some(1000), "{reason}");
     Device::linked(&rig, &id, &token).await;
 }
+
+#[tokio::test]
+async fn what_hides_in_a_computers_name_is_not_kept() {
+    let rig = Rig::signed().await;
+    let (id, token) = rig.pair(ID, "zep\u{200b}hyr\u{202e}").await;
+    let _device = Device::linked(&rig, &id, &token).await;
+    assert_eq!(rig.get("/devices").await["devices"][0]["name"], "zephyr");
+    let path = format!("/devices/{id}");
+    for (name, kept) in [
+        ("the \u{2067}attic\u{a0}one", Some("the attic one")),
+        ("\u{202e}", None),
+    ] {
+        let body = json!({ "name": name });
+        let (status, answer) = rig.call(Method::PATCH, &path, Some(body)).await;
+        assert_eq!(status.is_success(), kept.is_some(), "{answer}");
+        if let Some(kept) = kept {
+            assert_eq!(answer["device"]["name"], kept);
+        }
+    }
+}
