@@ -54,6 +54,24 @@ test("3,000 messages on a slow processor: opened, read upwards and written on wi
   await it.close();
 });
 
+test("what was scrolled past is let go of: a visit keeps what is near, not all that was seen", async () => {
+  const it = await open(longWorld(3000), "/");
+  const { page, context } = it;
+  const cdp = await context.newCDPSession(page);
+  const kept = async () => {
+    await cdp.send("HeapProfiler.collectGarbage");
+    return (await cdp.send("Memory.getDOMCounters")).nodes;
+  };
+  await page.getByRole("link", { name: "A long chat" }).first().click();
+  await page.locator("l-stream .prose").first().waitFor();
+  await up(page, 2);
+  const early = await kept();
+  await up(page, 10);
+  const late = await kept();
+  assert.ok(late <= early + 300, `${early} nodes after 150 messages, ${late} after 650`);
+  await it.close();
+});
+
 test("memory stays where it is, however often a long chat is opened, read and written on", async () => {
   const it = await open(longWorld(3000), "/");
   const { page, hub, context } = it;

@@ -357,7 +357,9 @@ export class StreamView extends HTMLElement {
     if (entry.el) this.cards.unobserve(entry.el);
     entry.el?.remove();
     entry.el = null;
+    // Each of its parts would keep the whole of what was drawn.
     entry.prose = null;
+    entry.foot = null;
     this.mounted.delete(entry);
   }
 
