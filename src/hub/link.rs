@@ -179,12 +179,17 @@ impl Links {
         }
     }
 
-    /// A computer of ours cannot be let in: its person is told why, and what to do (U37).
-    fn keep_out(&self, device: &str, why: String) {
-        self.kept_out.lock().insert(device.to_owned(), why);
+    /// A computer of ours cannot be let in: its person is told why, and what to do (U37). False
+    /// when that is what was told before.
+    fn keep_out(&self, device: &str, why: &str) -> bool {
+        let before = self
+            .kept_out
+            .lock()
+            .insert(device.to_owned(), why.to_owned());
+        before.as_deref() != Some(why)
     }
 
-    /// It is linked: what kept it out is over.
+    /// It is linked, or not ours any more: what kept it out is over.
     fn let_in(&self, device: &str) {
         self.kept_out.lock().remove(device);
     }
@@ -196,6 +201,7 @@ impl Links {
 
     /// Access was taken back: the connection ends at once.
     pub(crate) fn revoke(&self, device: &str) {
+        self.let_in(device);
         let link = self.map.lock().get(device).cloned();
         if let Some(link) = link {
             link.end(ws::code::REVOKED, "revoked");

@@ -104,9 +104,10 @@ pub fn label(text: &str, max: usize) -> String {
         .chars()
         .map(|c| if c.is_whitespace() { ' ' } else { c })
         .filter(|c| judge(*c, false).is_none_or(|why| matches!(why, Why::LooksLike(_))))
-        .take(max)
         .collect();
-    text.trim().to_owned()
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text: String = words.join(" ").chars().take(max).collect();
+    text.trim_end().to_owned()
 }
 
 /// A text with each look-alike as the ASCII character that it is taken for: to compare names by
@@ -237,6 +238,7 @@ mod tests {
         assert_eq!(label("\u{202e}\u{200b}", 64), "");
         assert_eq!(label("größer Ноутбук 仕事", 64), "größer Ноутбук 仕事");
         assert_eq!(label("abcdef", 3), "abc");
+        assert_eq!(label("this  \u{a0} computer", 64), "this computer");
         // The letters of "this computer" with a Cyrillic one among them.
         assert_eq!(read_as("th\u{456}s computer"), "this computer");
     }

@@ -86,8 +86,9 @@ async fn admit(
     });
     // Which side to update is told to everybody, and to the person whose computer it is.
     if let Err(why) = protocol(headers) {
-        if let Ok((device, ..)) = &admitted {
-            shared.links.keep_out(device, why.clone());
+        if let Ok((device, ..)) = &admitted
+            && shared.links.keep_out(device, &why)
+        {
             devices::tell(shared, device).await;
         }
         let more = json!({ "protocol": PROTOCOL });

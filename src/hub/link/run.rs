@@ -168,7 +168,7 @@ async fn handshake(shared: &Shared, link: &Link, peer: &Peer) -> Result<Ready, S
                 "This computer did not say which link protocol it speaks; this instance speaks {PROTOCOL}: update lembas on this computer."
             ),
         };
-        shared.links.keep_out(&link.inner.device, why.clone());
+        shared.links.keep_out(&link.inner.device, &why);
         peer.close(ws::code::REFUSED, "protocol");
         return Err(why);
     }
